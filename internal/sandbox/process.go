@@ -1,0 +1,58 @@
+package sandbox
+
+import (
+	"fmt"
+	"io"
+)
+
+// A Process is a started container, joined to its stdio: Read yields its
+// stdout, Write feeds its stdin.
+//
+// An engine's Start returns a Process once the container has started, or an
+// error and leaves nothing behind: no container, network or volume.
+//
+// Read returns io.EOF when the container has closed its stdout or has gone.
+// Read and Write may run at the same time, but not each with itself. Both
+// fail once Close has begun.
+//
+// Close stops the container by the ladder of the MCP specification
+// (basic/lifecycle, "Shutdown"): it closes stdin, waits 2 s, sends SIGTERM,
+// waits 3 s, sends SIGKILL, and removes what Start made. It returns when
+// nothing is left. It may be called at any time, more than once and from
+// several goroutines; every call waits for the end and returns the same error.
+// It must be called even if the container went by itself.
+type Process interface {
+	io.ReadWriteCloser
+	// ID is the engine's id of the container.
+	ID() string
+	// Done is closed when the container has exited and Exit is known.
+	Done() <-chan struct{}
+	// Exit says how the container ended. It is valid once Done is closed.
+	Exit() Exit
+	// Stderr returns the last lines of the container's stderr, at most 4 KiB.
+	Stderr() string
+}
+
+// An Exit is how a container ended.
+type Exit struct {
+	// Code is the exit code; 128 + n after signal n.
+	Code int
+	// OutOfMemory reports that the engine saw the memory limit passed.
+	OutOfMemory bool
+	// Lost reports that the engine went away, so that Code is not known.
+	Lost bool
+}
+
+// String returns a phrase for an error: "exited with code 1".
+func (e Exit) String() string {
+	switch {
+	case e.OutOfMemory:
+		return "ran out of memory"
+	case e.Lost:
+		return "was lost with the engine"
+	case e.Code > 128 && e.Code < 128+65:
+		return fmt.Sprintf("was ended by signal %d", e.Code-128)
+	default:
+		return fmt.Sprintf("exited with code %d", e.Code)
+	}
+}

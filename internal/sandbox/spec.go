@@ -1,0 +1,105 @@
+// Package sandbox decides how a server runs: from a catalog entry, the user's
+// settings and the image's configuration it compiles a [Spec], the complete
+// description of one container, and from that the [Grant] that a person
+// approves.
+//
+// Compile is pure. It refuses mounts of the engine's socket, of the root, of
+// system and credential folders and of a whole home directory, and it has no
+// word for privileged containers, host namespaces, devices or added
+// capabilities, so no Spec can ask for them.
+//
+// A [Process] is a running Spec. The contract every engine must keep stands
+// at the interface, and package sandboxtest holds engines to it.
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/secret"
+)
+
+// A Spec is everything an engine needs to create one container. It is plain
+// data; its JSON holds no secret values. What every container gets is not in
+// it, because no entry may change it: an init process, a read-only root, no
+// capabilities, no-new-privileges, the default seccomp profile, no logs kept
+// by the engine.
+type Spec struct {
+	Server     string     `json:"server"`
+	Image      Image      `json:"image"`
+	Entrypoint []string   `json:"entrypoint"`
+	Command    []string   `json:"command"`
+	WorkingDir string     `json:"working_dir,omitempty"`
+	User       string     `json:"user,omitempty"`
+	Env        []Variable `json:"env,omitempty"`
+	Secrets    []Secret   `json:"secrets,omitempty"`
+	// Network is NetworkNone or NetworkFull: nothing between is enforced yet.
+	Network catalog.NetworkMode `json:"network"`
+	Mounts  []Mount             `json:"mounts,omitempty"`
+	Tmpfs   []Tmpfs             `json:"tmpfs"`
+	Limits  Limits              `json:"limits"`
+}
+
+// A Variable is an environment variable with its final value.
+type Variable struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// A Secret is a variable whose value arrives just before the start.
+type Secret struct {
+	// Name and From are how the value is looked up, see [catalog.Secret].
+	Name     string `json:"name"`
+	From     string `json:"from"`
+	Env      string `json:"env"`
+	Required bool   `json:"required,omitempty"`
+	// Instructions are for the error when a required one is missing.
+	Instructions string `json:"-"`
+	// Value is filled in by whoever starts the Spec.
+	Value secret.Value `json:"-"`
+}
+
+// A Mount binds a host path into the container.
+type Mount struct {
+	Source   string `json:"source"`
+	Target   string `json:"target"`
+	ReadOnly bool   `json:"read_only"`
+}
+
+// A Tmpfs is a size-limited file system in memory, world-writable with the
+// sticky bit, without set-uid programs and devices.
+type Tmpfs struct {
+	Target string `json:"target"`
+	// Size is in bytes.
+	Size int64 `json:"size"`
+}
+
+// Limits are the final limits of a container; none is zero.
+type Limits struct {
+	// Memory is in bytes, and is the limit of memory and swap together.
+	Memory int64 `json:"memory"`
+	// NanoCPUs is in billionths of a processor.
+	NanoCPUs int64 `json:"nano_cpus"`
+	// CPUShares is the weight against other containers; the engine's default is 1024.
+	CPUShares int64 `json:"cpu_shares"`
+	PIDs      int64 `json:"pids"`
+	// Shm is the size of /dev/shm in bytes.
+	Shm int64 `json:"shm"`
+	// Files is the limit of open files, soft and hard.
+	Files int64 `json:"files"`
+}
+
+// Digest identifies what is started: the Spec without secret values. Two
+// Specs of one digest offer the same tools.
+func (s Spec) Digest() string { return digest(s) }
+
+func digest(v any) string {
+	encoded, err := json.Marshal(v)
+	if err != nil {
+		panic("sandbox: plain data that does not encode: " + err.Error())
+	}
+	sum := sha256.Sum256(encoded)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
