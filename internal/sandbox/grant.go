@@ -1,0 +1,136 @@
+package sandbox
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/docker/go-units"
+
+	"github.com/dockgate/dockgate/internal/catalog"
+)
+
+// A Grant is what a person approves: everything that decides what a server is
+// and what it may do, in plain data. Settings that a model chose are in it by
+// their effect on Command, Env and Mounts. Secrets are in it by name only.
+type Grant struct {
+	Server string `json:"server"`
+	// Source is who wrote the entry: "built-in", "local" or "project".
+	Source    catalog.OriginKind `json:"source"`
+	Transport string             `json:"transport"`
+	Image     string             `json:"image,omitempty"`
+	Pin       Pin                `json:"pin,omitzero"`
+	// Command is the whole command line, entrypoint included.
+	Command []string `json:"command,omitempty"`
+	// User is the user the server runs as; empty is root.
+	User    string              `json:"user"`
+	Limits  Limits              `json:"limits"`
+	Network catalog.NetworkMode `json:"network"`
+	// Requested is the network right that the entry asked for, where the
+	// engine cannot enforce it yet and Network is wider.
+	Requested catalog.Network `json:"requested,omitzero"`
+	Mounts    []Mount         `json:"mounts,omitempty"`
+	Env       []Variable      `json:"env,omitempty"`
+	// Secrets are "VARIABLE" or "VARIABLE from OTHER".
+	Secrets []string `json:"secrets,omitempty"`
+	// Unenforced are limits that this engine does not enforce, in its words.
+	Unenforced []string `json:"unenforced,omitempty"`
+}
+
+// NewGrant derives the grant from an entry and its compiled Spec. Unenforced
+// are the engine's own words for limits that it cannot enforce.
+func NewGrant(entry catalog.Server, spec Spec, unenforced []string) Grant {
+	grant := Grant{
+		Server: entry.Name, Source: entry.Origin.Kind, Transport: "stdio",
+		Image: spec.Image.Ref, Pin: spec.Image.Pin,
+		Command: slices.Concat(spec.Entrypoint, spec.Command),
+		User:    spec.User, Limits: spec.Limits, Network: spec.Network,
+		Mounts: spec.Mounts, Env: spec.Env, Unenforced: unenforced,
+	}
+	if entry.Network.Mode != spec.Network && entry.Network.Mode != "" {
+		grant.Requested = entry.Network
+	}
+	for _, s := range spec.Secrets {
+		name := s.Env
+		if s.From != s.Env {
+			name += " from " + s.From
+		}
+		grant.Secrets = append(grant.Secrets, name)
+	}
+	return grant
+}
+
+// Digest identifies the grant; it is part of every approval.
+func (g Grant) Digest() string { return digest(g) }
+
+// Lines describes the grant for a person, one right a line.
+func (g Grant) Lines() []string {
+	user := g.User
+	if user == "" || user == "0" || user == "root" || strings.HasPrefix(user, "0:") {
+		user = "root (without capabilities)"
+	}
+	pinned := string(g.Pin.Digest)
+	if g.Pin.Kind == LocalID {
+		pinned += " (local image, not from a registry)"
+	}
+	lines := []string{
+		"source:    " + string(g.Source) + ", transport " + g.Transport,
+		"image:     " + g.Image,
+		"pinned:    " + pinned,
+		"command:   " + strings.Join(g.Command, " "),
+		"user:      " + user,
+		fmt.Sprintf("limits:    memory %s, %.4g cpus, %d processes",
+			units.BytesSize(float64(g.Limits.Memory)), float64(g.Limits.NanoCPUs)/1e9, g.Limits.PIDs),
+		"network:   " + g.network(),
+	}
+	for _, m := range g.Mounts {
+		mode := "read and write"
+		if m.ReadOnly {
+			mode = "read only"
+		}
+		lines = append(lines, fmt.Sprintf("mount:     %s at %s (%s)", m.Source, m.Target, mode))
+	}
+	for _, v := range g.Env {
+		lines = append(lines, fmt.Sprintf("variable:  %s=%s", v.Name, v.Value))
+	}
+	for _, s := range g.Secrets {
+		lines = append(lines, "secret:    "+s)
+	}
+	for _, u := range g.Unenforced {
+		lines = append(lines, "warning:   "+u)
+	}
+	return lines
+}
+
+func (g Grant) network() string {
+	text := "none"
+	if g.Network == catalog.NetworkFull {
+		text = "full"
+	}
+	switch g.Requested.Mode {
+	case catalog.NetworkAllow:
+		text += " (list not yet enforced: " + strings.Join(g.Requested.Allow, ", ") + ")"
+	case catalog.NetworkPublic:
+		text += " (private addresses not yet kept out)"
+	case catalog.NetworkNone, catalog.NetworkFull:
+	}
+	return text
+}
+
+// DiffGrants returns what changed between two grants of a server, as the
+// lines that went, marked "-", and the lines that came, marked "+".
+func DiffGrants(before, after Grant) []string {
+	was, is := before.Lines(), after.Lines()
+	var changed []string
+	for _, line := range was {
+		if !slices.Contains(is, line) {
+			changed = append(changed, "- "+line)
+		}
+	}
+	for _, line := range is {
+		if !slices.Contains(was, line) {
+			changed = append(changed, "+ "+line)
+		}
+	}
+	return changed
+}
