@@ -1,0 +1,51 @@
+# Everything a developer runs. Tools are pinned here and run with `go run`.
+SHELL         := bash
+.SHELLFLAGS   := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOFUMPT       := go run mvdan.cc/gofumpt@v0.12.0
+
+VERSION   := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+# Extra arguments of go test, for example TESTFLAGS='-run Approve -v'.
+TESTFLAGS ?=
+
+.PHONY: help build images demo test check lint bench engine
+
+help: ## show this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  \1\t\2/' | expand -t 12
+
+build: ## build bin/dockgate
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/dockgate
+
+images: engine ## build the images of the demo and the tests, where they changed
+	go run ./test/images
+
+demo: engine build ## play one session with a demo server in the terminal
+	go run ./test/images demo
+	bin/dockgate demo
+
+test: engine images build ## run every test, the ones on the real engine too
+	@mkdir -p bin
+	go test -race -timeout 20m -coverpkg=./internal/... -coverprofile=bin/cover.out $(TESTFLAGS) ./...
+	@go tool cover -func=bin/cover.out | awk 'END { print "statement coverage of internal: " $$NF }'
+	go run ./test/leftovers
+
+check: ## formatting, vet, go.mod, and that every platform compiles
+	@diff=$$($(GOFUMPT) -d .); if [ -n "$$diff" ]; then echo "$$diff"; echo 'check: run "$(GOFUMPT) -w ."' >&2; exit 1; fi
+	go vet ./...
+	go mod tidy -diff
+	@for p in $(PLATFORMS); do \
+		echo "go build $$p"; \
+		GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 go build -o /dev/null ./cmd/... ./internal/...; \
+	done
+
+lint: ## golangci-lint
+	$(GOLANGCI_LINT) run ./...
+
+bench: engine images build ## measure against the raw exchange with a container
+	go run ./test/bench
+
+engine:
+	@test/engine.sh

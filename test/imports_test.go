@@ -1,0 +1,217 @@
+package test_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/dockgate/dockgate"
+
+// floors is the order of the packages under internal: each imports lower
+// floors only. A package below one of these (catalog/compose, say) stands on
+// the floor of its room, and may import the room.
+func floors() [][]string {
+	return [][]string{
+		0:  {"tool", "secret", "principal", "jsonrpc"},
+		1:  {"catalog", "rules", "search"},
+		2:  {"sandbox"},
+		3:  {"approval", "audit", "access", "inventory"},
+		4:  {"docker", "upstream"},
+		5:  {"fleet"},
+		6:  {"call"},
+		7:  {"meta", "provision", "capability"},
+		8:  {"gateway"},
+		9:  {"endpoint", "store"},
+		10: {"daemon"},
+	}
+}
+
+// stdOnly are the rooms that import nothing but the standard library.
+func stdOnly() []string { return []string{"tool", "principal", "jsonrpc"} }
+
+// owners are the rooms that alone may import the modules below a path. Folders
+// outside of internal are written with a slash.
+func owners() map[string][]string {
+	return map[string][]string{
+		"github.com/moby/moby/": {"docker", "/test"},
+		// upstream takes the SDK's client, for servers that somebody else runs.
+		"github.com/modelcontextprotocol/go-sdk/": {"gateway", "endpoint", "upstream", "/images", "/test"},
+		"modernc.org/":                 {"store"},
+		"github.com/pressly/goose/":    {"store"},
+		"github.com/compose-spec/":     {"secret", "catalog"},
+		"github.com/spf13/":            {"/cmd"},
+		"github.com/testcontainers/":   {"/test"},
+		"github.com/schollz/":          {"/cmd"},
+		"github.com/docker/cli/":       {"docker"},
+		"github.com/kljensen/snowball": {"search"},
+	}
+}
+
+// listed is what go list says of a package, its tests left out.
+type listed struct {
+	ImportPath string
+	Imports    []string
+}
+
+func TestImports(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, goos := range []string{"linux", "darwin", "windows"} {
+		for _, pkg := range list(t, goos) {
+			for _, problem := range judge(pkg) {
+				if line := pkg.ImportPath + ": " + problem; !seen[line] {
+					seen[line] = true
+					t.Error(line)
+				}
+			}
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	tests := []struct {
+		pkg     string
+		imports string
+		want    string
+	}{
+		{"internal/tool", "encoding/json", ""},
+		{"internal/tool", "golang.org/x/sync/errgroup", "is for the standard library only"},
+		{"internal/tool", module + "/internal/sandbox", "imports sandbox (floor 2), which is not below floor 0"},
+		{"internal/sandbox", module + "/internal/catalog", ""},
+		{"internal/catalog", module + "/internal/rules", "imports rules (floor 1), which is not below floor 1"},
+		{"internal/catalog/compose", module + "/internal/catalog", ""},
+		{"internal/catalog/compose", module + "/internal/docker", "imports docker (floor 4), which is not below floor 1"},
+		{"internal/fleet", module + "/internal/sandbox/sandboxtest", "imports internal/sandbox/sandboxtest, which is for tests"},
+		{"internal/fleet", module + "/cmd/dockgate", "imports cmd/dockgate, which is not below it"},
+		{"internal/daemon", module + "/catalog", ""},
+		{"internal/fleet", "github.com/moby/moby/client", "imports github.com/moby/moby/client, which only docker, /test may"},
+		{"internal/docker", "github.com/moby/moby/client", ""},
+		{"test/leftovers", "github.com/moby/moby/client", ""},
+		{"internal/call", "github.com/modelcontextprotocol/go-sdk/mcp", "imports github.com/modelcontextprotocol/go-sdk/mcp, which only gateway, endpoint, upstream, /images, /test may"},
+		{"internal/helper", "fmt", "has no floor; give it one here"},
+		{"internal", "fmt", "has no floor; give it one here"},
+		{"catalog", "embed", ""},
+		{"catalog", module + "/internal/catalog", "imports internal/catalog, and is data"},
+		{"tools", "fmt", "is in no folder of the top level"},
+		{"cmd/dockgate", module + "/internal/docker", ""},
+	}
+	for _, tt := range tests {
+		got := strings.Join(judge(listed{ImportPath: module + "/" + tt.pkg, Imports: []string{tt.imports}}), "; ")
+		if got != tt.want {
+			t.Errorf("judge(%s imports %s) = %q, want %q", tt.pkg, tt.imports, got, tt.want)
+		}
+	}
+}
+
+// judge returns what is wrong with the imports of a package.
+func judge(pkg listed) []string {
+	folder := strings.TrimPrefix(pkg.ImportPath, module+"/")
+	top, _, _ := strings.Cut(folder, "/")
+	if !slices.Contains([]string{"cmd", "internal", "catalog", "images", "compose", "test"}, top) {
+		return []string{"is in no folder of the top level"}
+	}
+	room, isInternal := roomOf(folder)
+	floor := floorOf(room)
+	if isInternal && floor < 0 {
+		return []string{"has no floor; give it one here"}
+	}
+	var problems []string
+	for _, imported := range pkg.Imports {
+		inner, ours := strings.CutPrefix(imported, module+"/")
+		switch {
+		case ours:
+			if problem := judgeInner(folder, room, floor, inner); problem != "" {
+				problems = append(problems, problem)
+			}
+		case isInternal && slices.Contains(stdOnly(), room) && !isStandard(imported):
+			problems = append(problems, "is for the standard library only")
+		default:
+			for prefix, allowed := range owners() {
+				if strings.HasPrefix(imported, prefix) && !slices.Contains(allowed, room) && !slices.Contains(allowed, "/"+top) {
+					problems = append(problems, "imports "+imported+", which only "+strings.Join(allowed, ", ")+" may")
+				}
+			}
+		}
+	}
+	return problems
+}
+
+// judgeInner says what is wrong if the package in folder imports inner, a
+// folder of this module; "" if nothing is.
+func judgeInner(folder, room string, floor int, inner string) string {
+	importedRoom, isInternal := roomOf(inner)
+	switch {
+	case strings.HasPrefix(folder, "cmd/"), strings.HasPrefix(folder, "test"), strings.HasPrefix(folder, "images/"):
+		return ""
+	case room == "":
+		return "imports " + inner + ", and is data"
+	case isInternal && strings.HasSuffix(inner, "test") && importedRoom != room:
+		return "imports " + inner + ", which is for tests"
+	case isInternal && importedRoom == room:
+		return ""
+	case isInternal && floorOf(importedRoom) >= floor:
+		return "imports " + importedRoom + " (floor " + strconv.Itoa(floorOf(importedRoom)) + "), which is not below floor " + strconv.Itoa(floor)
+	case !isInternal && inner != "catalog":
+		return "imports " + inner + ", which is not below it"
+	}
+	return ""
+}
+
+// roomOf returns the first folder below internal.
+func roomOf(folder string) (room string, isInternal bool) {
+	if folder == "internal" {
+		return "", true
+	}
+	below, isInternal := strings.CutPrefix(folder, "internal/")
+	if !isInternal {
+		return "", false
+	}
+	room, _, _ = strings.Cut(below, "/")
+	return room, true
+}
+
+func floorOf(room string) int {
+	return slices.IndexFunc(floors(), func(rooms []string) bool { return slices.Contains(rooms, room) })
+}
+
+// isStandard reports whether a path is of the standard library: the first
+// element of any other has a dot.
+func isStandard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".")
+}
+
+func list(t *testing.T, goos string) []listed {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "list", "-e", "-find", "-json=ImportPath,Imports", module+"/...")
+	command.Env = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("go list on %s: %v", goos, err)
+	}
+	var packages []listed
+	decoder := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var pkg listed
+		err := decoder.Decode(&pkg)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("go list on %s: %v", goos, err)
+		}
+		packages = append(packages, pkg)
+	}
+	if len(packages) == 0 {
+		t.Fatalf("go list on %s found no packages", goos)
+	}
+	return packages
+}
