@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,9 +30,6 @@ const (
 
 // pipeSize is what a kernel's pipe holds on Linux.
 const pipeSize = 64 << 10
-
-// tailSize is what Stderr keeps.
-const tailSize = 4 << 10
 
 // Exit codes that no container has, for a [Server] to return.
 const (
@@ -181,17 +177,16 @@ type process struct {
 	spec   sandbox.Spec
 	stdin  *pipe.Pipe
 	stdout *pipe.Pipe
+	stderr pipe.Tail
 	term   context.CancelFunc
 	killed chan struct{}
 	done   chan struct{}
 	gone   chan struct{}
 
-	closing   atomic.Bool
-	killing   sync.Once
-	killedBy  sandbox.Exit // written before killed is closed
-	exit      sandbox.Exit // written before done is closed
-	stderrMu  sync.Mutex
-	stderrEnd []byte
+	closing  atomic.Bool
+	killing  sync.Once
+	killedBy sandbox.Exit // written before killed is closed
+	exit     sandbox.Exit // written before done is closed
 }
 
 func (p *process) run(ctx context.Context, server Server) {
@@ -199,7 +194,7 @@ func (p *process) run(ctx context.Context, server Server) {
 		Spec:   p.spec,
 		Stdin:  p.stdin,
 		Stdout: p.stdout,
-		Stderr: writerFunc(p.keepStderr),
+		Stderr: &p.stderr,
 		Killed: p.killed,
 	})
 	p.term()
@@ -242,32 +237,7 @@ func (p *process) Done() <-chan struct{} { return p.done }
 
 func (p *process) Exit() sandbox.Exit { return p.exit }
 
-func (p *process) Stderr() string {
-	p.stderrMu.Lock()
-	defer p.stderrMu.Unlock()
-	return lastLines(p.stderrEnd)
-}
-
-func (p *process) keepStderr(b []byte) (int, error) {
-	p.stderrMu.Lock()
-	defer p.stderrMu.Unlock()
-	p.stderrEnd = append(p.stderrEnd, b...)
-	if over := len(p.stderrEnd) - tailSize; over > 0 {
-		p.stderrEnd = append(p.stderrEnd[:0], p.stderrEnd[over:]...)
-	}
-	return len(b), nil
-}
-
-// lastLines drops a first line that was cut.
-func lastLines(b []byte) string {
-	text := strings.ToValidUTF8(string(b), "\uFFFD")
-	if len(b) == tailSize {
-		if _, rest, ok := strings.Cut(text, "\n"); ok && rest != "" {
-			return rest
-		}
-	}
-	return text
-}
+func (p *process) Stderr() string { return p.stderr.String() }
 
 func (p *process) Close() error {
 	// Not a sync.Once: its lock would stop the clock of a synctest bubble.
@@ -304,7 +274,3 @@ func (p *process) waits(d time.Duration) bool {
 		return false
 	}
 }
-
-type writerFunc func([]byte) (int, error)
-
-func (w writerFunc) Write(b []byte) (int, error) { return w(b) }
