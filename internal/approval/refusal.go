@@ -1,0 +1,71 @@
+package approval
+
+import "fmt"
+
+// The codes with which refusals begin, for models and programs.
+const (
+	CodePending = "APPROVAL_PENDING"
+	CodeDenied  = "APPROVAL_DENIED"
+)
+
+// A PendingError says that a person has not decided yet. Its text is for the
+// model: it names the command that the user runs, and nothing to paste.
+type PendingError struct {
+	// ID is the question's, or empty if it was replaced meanwhile.
+	ID     string
+	Server string
+	// Tool is set when the question is about a tool of an approved server.
+	Tool string
+	// State is why it waits: [Missing], [Changed] or [Expired].
+	State State
+}
+
+// Error returns the code and what to tell the user.
+func (e *PendingError) Error() string {
+	text := fmt.Sprintf("%s: %s waits for approval", CodePending, subject(e.Server, e.Tool))
+	switch e.State {
+	case Changed:
+		text += " because it changed since it was approved"
+	case Expired:
+		text += " because its approval expired"
+	case Missing, Approved, Denied:
+	}
+	text += "; ask the user to run dockgate approve"
+	if e.ID != "" {
+		text += " (question " + e.ID + ")"
+	}
+	return text
+}
+
+// Hint returns the command for the user.
+func (e *PendingError) Hint() string { return "run dockgate approve " + e.Server }
+
+// A DeniedError says that a server or a tool may not be used.
+type DeniedError struct {
+	// ID is the question that was denied, or empty if none was asked.
+	ID     string
+	Server string
+	Tool   string
+	Reason string
+}
+
+// Error returns the code and the reason.
+func (e *DeniedError) Error() string {
+	text := fmt.Sprintf("%s: %s may not be used: %s", CodeDenied, subject(e.Server, e.Tool), e.Reason)
+	if e.ID != "" {
+		text += " (question " + e.ID + ")"
+	}
+	return text
+}
+
+// Hint returns how the user can change it.
+func (e *DeniedError) Hint() string {
+	return "to allow it, run dockgate approve " + e.Server
+}
+
+func subject(server, tool string) string {
+	if tool == "" {
+		return fmt.Sprintf("%q", server)
+	}
+	return fmt.Sprintf("tool %q of %q", tool, server)
+}
