@@ -1,0 +1,267 @@
+package jsonrpc
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// DefaultLimit is the longest line that a [Reader] accepts unless told
+// otherwise: 16 MiB, as in the official Go SDK.
+const DefaultLimit = 16 << 20
+
+// ends is how much of both ends of a line that is too long is kept.
+const ends = 512
+
+// A LineError is a line that was longer than the limit. It has been read up
+// to its line break and dropped; the stream goes on.
+type LineError struct {
+	// Limit is the longest length allowed, in bytes.
+	Limit int
+	// ID is the id of the response that the line was, if it stood near the
+	// start or the end of the line; else nil.
+	ID json.RawMessage
+}
+
+// Error returns the limit that was passed.
+func (e *LineError) Error() string {
+	return fmt.Sprintf("message longer than %d bytes", e.Limit)
+}
+
+// ReaderOptions are the settings of a [Reader]. The zero value is usable.
+type ReaderOptions struct {
+	// Limit is the longest line accepted, in bytes without its line break;
+	// [DefaultLimit] if zero.
+	Limit int
+	// Dropped, if set, is told of each line that is not JSON-RPC and why. The
+	// line is valid until Dropped returns. Empty lines are not reported.
+	Dropped func(line []byte, reason string)
+}
+
+// A Reader reads messages from a stream of lines. It is not safe for
+// concurrent use.
+type Reader struct {
+	lines   *bufio.Reader
+	limit   int
+	dropped func([]byte, string)
+	// batch holds what is left of a batch, each element checked to be JSON.
+	batch []json.RawMessage
+	// ended is the error that ended the stream.
+	ended error
+}
+
+// NewReader returns a Reader on r.
+func NewReader(r io.Reader, options ReaderOptions) *Reader {
+	reader := &Reader{
+		lines:   bufio.NewReaderSize(r, 32<<10),
+		limit:   options.Limit,
+		dropped: options.Dropped,
+	}
+	if reader.limit <= 0 {
+		reader.limit = DefaultLimit
+	}
+	if reader.dropped == nil {
+		reader.dropped = func([]byte, string) {}
+	}
+	return reader
+}
+
+// Read returns the next message. Its payloads belong to the caller. Lines
+// that are not JSON-RPC are reported to Dropped and skipped; a batch, which
+// MCP 2025-03-26 allowed, is returned message by message. A [*LineError] does
+// not end the stream; any other error does: [io.EOF] at its end, else the
+// stream's own.
+func (r *Reader) Read() (Message, error) {
+	for {
+		if len(r.batch) > 0 {
+			element := r.batch[0]
+			r.batch = r.batch[1:]
+			if m, ok := r.accept(element); ok {
+				return m, nil
+			}
+			continue
+		}
+		line, err := r.line()
+		if err != nil {
+			return Message{}, err
+		}
+		switch trimmed := bytes.TrimLeft(line, " \t\r\n"); {
+		case len(trimmed) == 0:
+		case trimmed[0] == '[':
+			r.open(trimmed)
+		default:
+			if m, ok := r.accept(line); ok {
+				return m, nil
+			}
+		}
+	}
+}
+
+// accept parses a line that is the reader's to give away.
+func (r *Reader) accept(line []byte) (Message, bool) {
+	m, err := parse(line)
+	if err != nil {
+		r.dropped(line, err.Error())
+		return Message{}, false
+	}
+	return m, true
+}
+
+// open splits a batch, or drops the line.
+func (r *Reader) open(line []byte) {
+	var batch []json.RawMessage
+	for element, err := range Elements(toValid(line)) {
+		if err != nil {
+			r.dropped(line, err.Error())
+			return
+		}
+		batch = append(batch, element)
+	}
+	if len(batch) == 0 {
+		r.dropped(line, "empty batch")
+	}
+	r.batch = batch
+}
+
+// line returns the next line in memory of its own. The last line of a stream
+// need not have a line break.
+func (r *Reader) line() ([]byte, error) {
+	if r.ended != nil {
+		return nil, r.ended
+	}
+	chunk, err := r.lines.ReadSlice('\n')
+	if err == nil && len(chunk) <= r.limit+1 {
+		return bytes.Clone(chunk[:len(chunk)-1]), nil
+	}
+	var line []byte
+	for {
+		line = append(line, chunk...)
+		whole := err == nil
+		if whole {
+			line = line[:len(line)-1]
+		}
+		if len(line) > r.limit {
+			return nil, r.discard(line, err)
+		}
+		switch {
+		case whole:
+			return line, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF) && len(line) > 0:
+			r.ended = err
+			return line, nil
+		default:
+			r.ended = err
+			return nil, err
+		}
+		chunk, err = r.lines.ReadSlice('\n')
+	}
+}
+
+// discard skips the rest of a line of which line is the start, and err what
+// came with it.
+func (r *Reader) discard(line []byte, err error) error {
+	head := bytes.Clone(line[:min(len(line), ends)])
+	tail := bytes.Clone(line[max(0, len(line)-ends):])
+	for errors.Is(err, bufio.ErrBufferFull) {
+		var chunk []byte
+		chunk, err = r.lines.ReadSlice('\n')
+		tail = append(tail, chunk...)
+		tail = append(tail[:0], tail[max(0, len(tail)-ends):]...)
+	}
+	if err != nil {
+		r.ended = err
+		if !errors.Is(err, io.EOF) {
+			return err
+		}
+	}
+	return &LineError{Limit: r.limit, ID: responseID(head, tail)}
+}
+
+// responseID looks for the id of a response in the two ends of a line. Most
+// encoders write it first; the TypeScript SDK writes it last.
+func responseID(head, tail []byte) json.RawMessage {
+	s := scanner{data: head}
+	s.space()
+	for open := byte('{'); s.take(open); open = ',' {
+		key, value, ok := s.member(1)
+		if !ok {
+			break
+		}
+		switch string(name(key)) {
+		case "method":
+			return nil
+		case "id":
+			return value
+		}
+	}
+	// The last brace of the line closes the message, so a member before it
+	// belongs to the message.
+	tail, found := bytes.CutSuffix(bytes.TrimSpace(tail), []byte("}"))
+	start := bytes.LastIndex(tail, []byte(`"id"`))
+	if !found || start < 0 || bytes.Contains(tail, []byte(`"method"`)) {
+		return nil
+	}
+	s = scanner{data: tail, pos: start}
+	if _, value, ok := s.member(1); ok && s.pos == len(tail) && (value[0] == '"' || value[0]-'0' <= 9) {
+		return value
+	}
+	return nil
+}
+
+// A Writer writes messages as lines, each with one call of the underlying
+// Write. It may be used by several goroutines.
+type Writer struct {
+	mu     sync.Mutex
+	w      io.Writer
+	line   []byte
+	broken error
+}
+
+// NewWriter returns a Writer on w.
+func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
+
+// A MessageError is a message that cannot be written because it is none, or
+// has a raw member that is not JSON. Nothing was written, and the stream is
+// whole.
+type MessageError struct{ Err error }
+
+// Error returns what is wrong with the message.
+func (e *MessageError) Error() string { return "invalid message: " + e.Err.Error() }
+
+// Unwrap returns what is wrong with the message.
+func (e *MessageError) Unwrap() error { return e.Err }
+
+// Write writes one message. An error means that the peer cannot have received
+// the whole message. If it is not a [*MessageError] the stream is broken and
+// every later Write returns it.
+func (w *Writer) Write(m Message) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken != nil {
+		return w.broken
+	}
+	line, err := m.Append(w.line[:0])
+	if err != nil {
+		return &MessageError{Err: err}
+	}
+	line = append(line, '\n')
+	w.line = line
+	if cap(line) > 1<<20 {
+		w.line = nil
+	}
+	n, err := w.w.Write(line)
+	if err == nil && n < len(line) {
+		err = io.ErrShortWrite
+	}
+	w.broken = err
+	if n >= len(line)-1 {
+		// All but the line break went out: a reader may take it as complete.
+		return nil
+	}
+	return err
+}

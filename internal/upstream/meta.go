@@ -1,0 +1,157 @@
+package upstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+)
+
+// Keys of _meta that are valid for one hop only (basic, "_meta").
+const (
+	metaVersion      = "io.modelcontextprotocol/protocolVersion"
+	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	metaClient       = "io.modelcontextprotocol/clientInfo"
+	metaLogLevel     = "io.modelcontextprotocol/logLevel"
+	metaSubscription = "io.modelcontextprotocol/subscriptionId"
+	metaServer       = "io.modelcontextprotocol/serverInfo"
+	metaProgress     = "progressToken"
+)
+
+// isHop reports whether a key of a caller's _meta must not reach the server.
+// The log level that a caller wants is for a modern server to know.
+func isHop(era Era, key []byte) bool {
+	switch string(key) {
+	case metaVersion, metaCapabilities, metaClient, metaSubscription, metaProgress:
+		return true
+	case metaLogLevel:
+		return era != Modern
+	}
+	return false
+}
+
+// introduce prepares what is said to the server about this client.
+func (s *Session) introduce(client Implementation) error {
+	var err error
+	if s.client, err = json.Marshal(client); err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	for _, err := range jsonrpc.Members(s.declared) {
+		if err != nil {
+			return fmt.Errorf("client capabilities: %w", err)
+		}
+	}
+	var hop bytes.Buffer
+	fmt.Fprintf(&hop, "%q:%q,%q:%s,%q:%s", metaVersion, modernVersion,
+		metaCapabilities, s.declared, metaClient, s.client)
+	s.hop = hop.Bytes()
+	return nil
+}
+
+// compose returns params for the server: with our hop keys in _meta instead
+// of the caller's, and everything else as it was written. Token zero asks for
+// no progress.
+func (s *Session) compose(era Era, params json.RawMessage, token int64) (json.RawMessage, error) {
+	var own []byte
+	if era == Modern {
+		own = s.hop[:len(s.hop):len(s.hop)]
+	}
+	if token != 0 {
+		if len(own) > 0 {
+			own = append(own, ',')
+		}
+		own = strconv.AppendInt(append(own, `"progressToken":`...), token, 10)
+	}
+	if len(params) == 0 {
+		if len(own) == 0 {
+			return nil, nil
+		}
+		params = json.RawMessage("{}")
+	}
+	var meta json.RawMessage
+	metas, members := 0, 0
+	for m, err := range jsonrpc.Members(params) {
+		if err != nil {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "params: " + err.Error()}
+		}
+		members++
+		if string(m.Name) == "_meta" {
+			meta = m.Value
+			metas++
+		}
+	}
+	composed := make([]byte, 0, len(params)+len(own)+16)
+	if metas == 0 {
+		if len(own) == 0 {
+			return params, nil
+		}
+		end := bytes.LastIndexByte(params, '}')
+		composed = append(composed, params[:end]...)
+		if members > 0 {
+			composed = append(composed, ',')
+		}
+		composed = append(composed, `"_meta":{`...)
+		composed = append(composed, own...)
+		return append(composed, '}', '}'), nil
+	}
+	// Of repeated members the last counts, as for decoders of JSON.
+	composed = append(composed, '{')
+	for m := range jsonrpc.Members(params) {
+		if string(m.Name) == "_meta" {
+			if metas--; metas > 0 {
+				continue
+			}
+		}
+		if len(composed) > 1 {
+			composed = append(composed, ',')
+		}
+		if string(m.Name) != "_meta" {
+			composed = append(composed, m.Raw...)
+			continue
+		}
+		composed = appendMeta(append(composed, `"_meta":`...), era, meta, own)
+	}
+	return append(composed, '}'), nil
+}
+
+// appendMeta appends a _meta object: the caller's members that may pass, then
+// ours. A _meta that is not an object has none.
+func appendMeta(composed []byte, era Era, meta json.RawMessage, own []byte) []byte {
+	composed = append(composed, '{')
+	start := len(composed)
+	for m, err := range jsonrpc.Members(meta) {
+		if err != nil {
+			break
+		}
+		if isHop(era, m.Name) {
+			continue
+		}
+		if len(composed) > start {
+			composed = append(composed, ',')
+		}
+		composed = append(composed, m.Raw...)
+	}
+	if len(composed) > start && len(own) > 0 {
+		composed = append(composed, ',')
+	}
+	return append(append(composed, own...), '}')
+}
+
+// SetProgressToken returns the params of a progress notification with token
+// in the place of the one they have, and everything else as it was written.
+// Token is a JSON string or number.
+func SetProgressToken(params, token json.RawMessage) (json.RawMessage, error) {
+	set := make([]byte, 0, len(params)+len(token)+16)
+	set = append(append(set, `{"progressToken":`...), token...)
+	for m, err := range jsonrpc.Members(params) {
+		if err != nil {
+			return nil, fmt.Errorf("progress: %w", err)
+		}
+		if string(m.Name) != metaProgress {
+			set = append(append(set, ','), m.Raw...)
+		}
+	}
+	return append(set, '}'), nil
+}

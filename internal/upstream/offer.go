@@ -1,0 +1,148 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+	"github.com/dockgate/dockgate/internal/tool"
+)
+
+// Bounds of a list. A server's cursor may be wrong, but it must not be
+// followed for ever.
+const (
+	maxPages      = 1000
+	maxOfferBytes = 64 << 20
+)
+
+// An Offer is all that a server lists. Its entries are the bytes that the
+// server sent.
+type Offer struct {
+	Tools     []tool.Definition
+	Prompts   []json.RawMessage
+	Resources []json.RawMessage
+	// Templates are resource templates.
+	Templates []json.RawMessage
+	// Cut names the lists that were longer than allowed and are incomplete:
+	// "tools", "prompts", "resources", "resourceTemplates".
+	Cut []string
+	// Refused says what is wrong with tools that were left out.
+	Refused []error
+}
+
+// ErrEndless is a list whose pages do not end: a cursor was repeated, or
+// there were more than 1,000 pages or 64 MiB.
+var ErrEndless = errors.New("list does not end")
+
+// Offer asks the server for every page of the lists that its capabilities
+// announce. A list that the server announces but does not know is empty,
+// except that of its tools.
+func (s *Session) Offer(ctx context.Context) (Offer, error) {
+	var announced struct {
+		Tools     json.RawMessage `json:"tools"`
+		Prompts   json.RawMessage `json:"prompts"`
+		Resources json.RawMessage `json:"resources"`
+	}
+	if err := json.Unmarshal(s.info.Capabilities, &announced); err != nil {
+		return Offer{}, fmt.Errorf("capabilities: %w", err)
+	}
+	var offer Offer
+	var tools []json.RawMessage
+	budget := maxOfferBytes
+	for _, list := range []struct {
+		announced json.RawMessage
+		method    string
+		member    string
+		entries   *[]json.RawMessage
+	}{
+		{announced.Tools, "tools/list", "tools", &tools},
+		{announced.Prompts, "prompts/list", "prompts", &offer.Prompts},
+		{announced.Resources, "resources/list", "resources", &offer.Resources},
+		{announced.Resources, "resources/templates/list", "resourceTemplates", &offer.Templates},
+	} {
+		if list.announced == nil || string(list.announced) == "null" {
+			continue
+		}
+		entries, cut, err := s.list(ctx, list.method, list.member, &budget)
+		var refusal *jsonrpc.Error
+		if errors.As(err, &refusal) && refusal.Code == jsonrpc.CodeMethodNotFound && list.member != "tools" {
+			continue
+		}
+		if err != nil {
+			return Offer{}, fmt.Errorf("%s: %w", list.method, err)
+		}
+		if cut {
+			offer.Cut = append(offer.Cut, list.member)
+		}
+		*list.entries = entries
+	}
+	for _, raw := range tools {
+		definition, err := tool.ParseDefinition(raw)
+		if err != nil {
+			offer.Refused = append(offer.Refused, err)
+			continue
+		}
+		offer.Tools = append(offer.Tools, definition)
+	}
+	return offer, nil
+}
+
+// list asks for every page of one list, and stops when there are more entries
+// than allowed.
+func (s *Session) list(ctx context.Context, method, member string, budget *int) (entries []json.RawMessage, cut bool, err error) {
+	var params json.RawMessage
+	seen := make(map[string]bool)
+	for range maxPages {
+		result, err := s.Call(ctx, method, params, nil)
+		if err != nil {
+			return nil, false, err
+		}
+		if *budget -= len(result); *budget < 0 {
+			return nil, false, ErrEndless
+		}
+		list, cursor, err := page(result, member)
+		if err != nil {
+			return nil, false, err
+		}
+		for entry, err := range jsonrpc.Elements(list) {
+			if err != nil {
+				return nil, false, fmt.Errorf("%s: %w", member, err)
+			}
+			if len(entries) == s.maxEntries {
+				return entries, true, nil
+			}
+			entries = append(entries, entry)
+		}
+		// As in the official SDKs, an empty cursor is none.
+		if cursor == nil || string(cursor) == `""` || string(cursor) == "null" {
+			return entries, false, nil
+		}
+		if seen[string(cursor)] {
+			return nil, false, ErrEndless
+		}
+		seen[string(cursor)] = true
+		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
+	}
+	return nil, false, ErrEndless
+}
+
+// page takes the list and the cursor out of a result.
+func page(result json.RawMessage, member string) (list, cursor json.RawMessage, err error) {
+	for m, err := range jsonrpc.Members(result) {
+		if err != nil {
+			return nil, nil, err
+		}
+		switch string(m.Name) {
+		case member:
+			list = m.Value
+		case "nextCursor":
+			cursor = m.Value
+		}
+	}
+	if list == nil {
+		return nil, nil, fmt.Errorf("result without %s", member)
+	}
+	return list, cursor, nil
+}
