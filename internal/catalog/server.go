@@ -3,12 +3,15 @@
 //
 // It parses and validates entries, merges catalogs, and checks a user's
 // settings against an entry. It refuses unknown fields, entries that name no
-// source, and the reserved name "mcp". It starts nothing and grants nothing:
-// every right in an entry is a request.
+// source, and the reserved name "mcp"; from a project's file it takes no
+// commands that run outside a container. It reports every mistake of a file
+// at once. It starts nothing and grants nothing: every right in an entry is a
+// request.
 package catalog
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 )
 
@@ -64,6 +67,14 @@ type Origin struct {
 	Line int `json:"line,omitempty"`
 }
 
+// String returns "catalog:line".
+func (o Origin) String() string {
+	if o.Line == 0 {
+		return o.Catalog
+	}
+	return o.Catalog + ":" + strconv.Itoa(o.Line)
+}
+
 // An OriginKind is who wrote a catalog; the approval shows it.
 type OriginKind string
 
@@ -76,12 +87,20 @@ const (
 
 // A Remote is a server somebody else runs.
 type Remote struct {
+	// URL is http or https. In its query, ${ENV} stands for the secret with
+	// that variable: it is filled in for the request and shown nowhere.
 	URL string `json:"url"`
-	// Transport is "streamable-http" or "sse".
+	// Transport is [StreamableHTTP] or [SSE].
 	Transport string `json:"transport"`
 	// Headers are templates; ${ENV} stands for the secret with that variable.
 	Headers map[string]string `json:"headers,omitempty"`
 }
+
+// The transports of a remote server.
+const (
+	StreamableHTTP = "streamable-http"
+	SSE            = "sse"
+)
 
 // A Variable is an environment variable.
 type Variable struct {
@@ -129,7 +148,8 @@ type Network struct {
 }
 
 // A Mount is a host path that an entry asks for. Source and Target are
-// templates; a list value makes one mount for each element.
+// templates; lists in both make one mount for each pair of elements, and a
+// missing value in both makes none.
 type Mount struct {
 	Source   string `json:"source"`
 	Target   string `json:"target"`

@@ -1,0 +1,72 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// nearest returns the candidates that are most like name, at most limit of
+// them and the likeliest first. A candidate that holds the name, or is held by
+// it, counts as one edit away.
+func nearest(name string, candidates []string, limit int) []string {
+	type scored struct {
+		name     string
+		distance int
+	}
+	wanted := strings.ToLower(name)
+	all := make([]scored, 0, len(candidates))
+	for _, candidate := range candidates {
+		lower := strings.ToLower(candidate)
+		distance := edits(wanted, lower)
+		if wanted != "" && (strings.Contains(lower, wanted) || strings.Contains(wanted, lower)) {
+			distance = min(distance, 1)
+		}
+		all = append(all, scored{candidate, distance})
+	}
+	slices.SortFunc(all, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
+	})
+	names := make([]string, 0, limit)
+	for _, s := range all[:min(limit, len(all))] {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// suggestion returns "; did you mean …?" if a candidate is at most two edits
+// away from name, else nothing.
+func suggestion(name string, candidates []string) string {
+	found := nearest(name, candidates, 1)
+	if len(found) == 0 || edits(strings.ToLower(name), strings.ToLower(found[0])) > 2 {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", found[0])
+}
+
+// edits is the Levenshtein distance in bytes: how many have to be inserted,
+// deleted or replaced. Long names are cut, so that a name from outside cannot
+// cost more than a moment.
+func edits(a, b string) int {
+	const longest = 128
+	a, b = a[:min(len(a), longest)], b[:min(len(b), longest)]
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			above := row[j+1]
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			row[j+1] = min(cost, above+1, row[j]+1)
+			diagonal = above
+		}
+	}
+	return row[len(b)]
+}

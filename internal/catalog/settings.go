@@ -1,0 +1,292 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// A SettingProblem is what is wrong with one setting.
+type SettingProblem struct {
+	// Setting is the setting's path, dotted; empty if no single one is wrong.
+	Setting string
+	Text    string
+}
+
+// A SettingsError says what is wrong with the settings of a server.
+type SettingsError struct {
+	Server   string
+	Problems []SettingProblem
+}
+
+// Error names the server and each setting.
+func (e *SettingsError) Error() string {
+	texts := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		texts[i] = p.Text
+		if p.Setting != "" {
+			texts[i] = fmt.Sprintf("setting %q %s", p.Setting, p.Text)
+		}
+	}
+	return fmt.Sprintf("server %q: %s", e.Server, strings.Join(texts, "; "))
+}
+
+// Hint shows the command that sets the first setting.
+func (e *SettingsError) Hint() string {
+	key := "key"
+	if len(e.Problems) > 0 && e.Problems[0].Setting != "" {
+		key = e.Problems[0].Setting
+	}
+	return fmt.Sprintf("dockgate add %s --set %s=value", e.Server, key)
+}
+
+// CheckSettings checks a user's settings against the entry's Config: that
+// required ones are there, that no other is than the schema names, and that
+// each has the form the schema wants. The error is a [*SettingsError], or says
+// that the schema itself is broken.
+func (s Server) CheckSettings(settings map[string]any) error {
+	compiled, err := compileSchema(s.Config)
+	if err != nil {
+		return fmt.Errorf("server %q: %w", s.Name, err)
+	}
+	failure := &SettingsError{Server: s.Name}
+	report := func(setting, format string, args ...any) {
+		failure.Problems = append(failure.Problems, SettingProblem{setting, fmt.Sprintf(format, args...)})
+	}
+	if compiled.root == nil {
+		for _, name := range slices.Sorted(maps.Keys(settings)) {
+			report(name, "is unknown: the server takes no settings")
+		}
+		return failure.orNil()
+	}
+	for _, name := range compiled.root.Required {
+		if _, ok := settings[name]; !ok {
+			report(name, "is required%s", description(compiled.root.Properties[name]))
+		}
+	}
+	compiled.reportUnknown(nil, settings, report)
+	if err := compiled.reportInvalid(settings, report); err != nil {
+		return fmt.Errorf("server %q: config: %w", s.Name, err)
+	}
+	if len(failure.Problems) == 0 {
+		if settings == nil {
+			settings = map[string]any{}
+		}
+		if err := compiled.resolved.Validate(settings); err != nil {
+			report("", "settings do not fit together: %s", innermost(err))
+		}
+	}
+	return failure.orNil()
+}
+
+func (e *SettingsError) orNil() error {
+	if len(e.Problems) == 0 {
+		return nil
+	}
+	return e
+}
+
+func description(s *jsonschema.Schema) string {
+	if s == nil || s.Description == "" {
+		return ""
+	}
+	return ": " + s.Description
+}
+
+// reportUnknown reports every setting that the schema does not name.
+func (s schema) reportUnknown(path []string, settings map[string]any, report func(string, string, ...any)) {
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		inner := append(slices.Clone(path), name)
+		if _, known := s.at(inner); !known {
+			report(strings.Join(inner, "."), "is unknown%s", suggestion(name, s.names(path)))
+			continue
+		}
+		if object, ok := settings[name].(map[string]any); ok {
+			s.reportUnknown(inner, object, report)
+		}
+	}
+}
+
+// reportInvalid reports every setting that is wrong by itself.
+func (s schema) reportInvalid(settings map[string]any, report func(string, string, ...any)) error {
+	alone, err := s.alone()
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		if _, known := s.at([]string{name}); !known {
+			continue
+		}
+		if err := alone.Validate(map[string]any{name: settings[name]}); err != nil {
+			report(name, "is invalid: %s", innermost(err))
+		}
+	}
+	return nil
+}
+
+// ParseSettings reads assignments of the form "key=value", as they stand on a
+// command line. Dots in a key lead into objects. The schema of the setting
+// says what the value is: text, a number, "true" or "false"; for a list the
+// elements with commas between them, and more of them where the key comes
+// again; for an object, or a list whose elements hold commas, its JSON.
+//
+// Required settings may be missing: what was read may add to older settings,
+// and [Server.CheckSettings] judges the whole. The error is a
+// [*SettingsError], or says that the schema itself is broken.
+func ParseSettings(server Server, assignments []string) (map[string]any, error) {
+	compiled, err := compileSchema(server.Config)
+	if err != nil {
+		return nil, fmt.Errorf("server %q: %w", server.Name, err)
+	}
+	failure := &SettingsError{Server: server.Name}
+	settings := make(map[string]any)
+	for _, assignment := range assignments {
+		key, text, found := strings.Cut(assignment, "=")
+		if !found || key == "" {
+			failure.Problems = append(failure.Problems, SettingProblem{"", fmt.Sprintf("%q is not of the form key=value", assignment)})
+			continue
+		}
+		if err := compiled.assign(settings, key, text); err != nil {
+			failure.Problems = append(failure.Problems, SettingProblem{key, err.Error()})
+		}
+	}
+	if err := failure.orNil(); err != nil {
+		return nil, err
+	}
+	return settings, nil
+}
+
+func (s schema) assign(settings map[string]any, key, text string) error {
+	path := strings.Split(key, ".")
+	wanted, known := s.at(path)
+	switch {
+	case s.root == nil:
+		return errors.New("is unknown: the server takes no settings")
+	case !known || slices.Contains(path, ""):
+		return fmt.Errorf("is unknown%s", suggestion(path[len(path)-1], s.names(path[:len(path)-1])))
+	}
+	parsed, err := parseValue(text, wanted)
+	if err != nil {
+		return err
+	}
+	object := settings
+	for _, name := range path[:len(path)-1] {
+		if _, ok := object[name]; !ok {
+			object[name] = make(map[string]any)
+		}
+		inner, ok := object[name].(map[string]any)
+		if !ok {
+			return fmt.Errorf("lies in %q, which was set to something else", name)
+		}
+		object = inner
+	}
+	return add(object, path[len(path)-1], parsed)
+}
+
+// add sets a member that is not set yet, and lengthens a list that is.
+func add(object map[string]any, name string, parsed any) error {
+	old, exists := object[name]
+	oldList, wasList := old.([]any)
+	list, isList := parsed.([]any)
+	switch {
+	case !exists:
+		object[name] = parsed
+	case wasList && isList:
+		object[name] = slices.Concat(oldList, list)
+	default:
+		return errors.New("is set twice")
+	}
+	return nil
+}
+
+// parseValue reads a value in the first form that its schema admits; without
+// a schema it is text.
+func parseValue(text string, wanted *jsonschema.Schema) (any, error) {
+	admitted := kinds(wanted)
+	var refusal error
+	for _, kind := range []string{"integer", "number", "boolean", "array", "object", "string"} {
+		if !slices.Contains(admitted, kind) {
+			continue
+		}
+		parsed, err := parseKind(kind, text, wanted)
+		if err == nil {
+			return parsed, nil
+		}
+		refusal = err
+	}
+	if refusal != nil {
+		return nil, refusal
+	}
+	return text, nil
+}
+
+func parseKind(kind, text string, wanted *jsonschema.Schema) (any, error) {
+	switch kind {
+	case "integer":
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("is %q, want a whole number", text)
+		}
+		return n, nil
+	case "number":
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+			return nil, fmt.Errorf("is %q, want a number", text)
+		}
+		return n, nil
+	case "boolean":
+		if text != "true" && text != "false" {
+			return nil, fmt.Errorf("is %q, want true or false", text)
+		}
+		return text == "true", nil
+	case "array":
+		return parseList(text, wanted.Items)
+	case "object":
+		object, ok := parseJSON(text).(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("is %q, want a JSON object", text)
+		}
+		return object, nil
+	}
+	return text, nil
+}
+
+func parseList(text string, element *jsonschema.Schema) ([]any, error) {
+	if list, ok := parseJSON(text).([]any); ok {
+		return list, nil
+	}
+	list := []any{}
+	if text == "" {
+		return list, nil
+	}
+	for _, piece := range strings.Split(text, ",") {
+		parsed, err := parseValue(piece, element)
+		if err != nil {
+			return nil, fmt.Errorf("has an element that %w", err)
+		}
+		list = append(list, parsed)
+	}
+	return list, nil
+}
+
+// parseJSON returns what text stands for in JSON; nil if it is not JSON.
+func parseJSON(text string) any {
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	var parsed any
+	if decoder.Decode(&parsed) != nil {
+		return nil
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil
+	}
+	return parsed
+}
