@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -139,6 +140,9 @@ func (r *Reader) line() ([]byte, error) {
 	}
 	var line []byte
 	for {
+		if cap(line)-len(line) < len(chunk) {
+			line = slices.Grow(line, max(len(line), len(chunk)))
+		}
 		line = append(line, chunk...)
 		whole := err == nil
 		if whole {

@@ -1,0 +1,250 @@
+package jsonrpc_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+)
+
+// readAll reads to the end and renders what came: messages as lines, and what
+// else happened.
+func readAll(r io.Reader, limit int) []string {
+	var got []string
+	reader := jsonrpc.NewReader(r, jsonrpc.ReaderOptions{
+		Limit:   limit,
+		Dropped: func(line []byte, reason string) { got = append(got, fmt.Sprintf("dropped %.20q: %s", line, reason)) },
+	})
+	for {
+		m, err := reader.Read()
+		var long *jsonrpc.LineError
+		switch {
+		case errors.As(err, &long):
+			got = append(got, fmt.Sprintf("long, id %s", long.ID))
+		case err != nil:
+			return append(got, err.Error())
+		default:
+			line, err := m.Append(nil)
+			if err != nil {
+				return append(got, err.Error())
+			}
+			got = append(got, string(line))
+		}
+	}
+}
+
+func TestReader(t *testing.T) {
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	const note = `{"jsonrpc":"2.0","method":"n"}`
+	long := func(format string) string { return fmt.Sprintf(format, strings.Repeat("x", 100_000)) }
+	tests := []struct {
+		name, in string
+		limit    int
+		want     []string
+	}{
+		{"lines", ping + "\n\n  \r\n" + note + "\r\n", 0, []string{ping, note, "EOF"}},
+		{"no last line break", ping + "\n" + note, 0, []string{ping, note, "EOF"}},
+		{"cut off", ping + "\n" + note[:10], 0, []string{ping, `dropped "{\"jsonrpc\"": unexpected end at byte 10`, "EOF"}},
+		{"garbage between", "hello\n" + ping + "\n{}\n[]\n" + note + "\n", 0, []string{
+			`dropped "hello": not an object at byte 0`, ping,
+			`dropped "{}": no jsonrpc member at byte 2`, `dropped "[]": empty batch`, note, "EOF",
+		}},
+		{"batch", "[" + ping + ", 7 ," + note + "]\n" + note + "\n", 0, []string{
+			ping, `dropped "7": not an object at byte 0`, note, note, "EOF",
+		}},
+		{"broken batch", "[" + ping + ",\n" + note + "\n", 0, []string{
+			`dropped "[{\"jsonrpc\":\"2.0\",\"i": unexpected end at byte 42`, note, "EOF",
+		}},
+		{"long line within the buffer", strings.Repeat(" ", 11) + "\n" + strings.Repeat(" ", 10) + "\n", 10,
+			[]string{"long, id ", "EOF"}},
+		{"long garbage", long("%s") + "\n" + note + "\n", 50_000, []string{"long, id ", note, "EOF"}},
+		{"long without line break", long("%s"), 50_000, []string{"long, id ", "EOF"}},
+		{"long response, id first", long(`{"jsonrpc":"2.0","id":42,"result":"%s"}`) + "\n" + note + "\n", 50_000,
+			[]string{"long, id 42", note, "EOF"}},
+		{"long response, id last", long(`{"result":{"a":"%s"},"jsonrpc":"2.0","id":"s"}`) + "\n" + note + "\n", 50_000,
+			[]string{`long, id "s"`, note, "EOF"}},
+		{"long response, another id last", long(`{"result":{"a":"%s","x":{"id":5}}}`) + "\n", 50_000,
+			[]string{"long, id ", "EOF"}},
+		{"long request", long(`{"jsonrpc":"2.0","method":"m","id":42,"params":"%s"}`) + "\n", 50_000,
+			[]string{"long, id ", "EOF"}},
+		{"longer than the buffer", long(`{"jsonrpc":"2.0","id":42,"result":"%s"}`) + "\n", 0,
+			[]string{long(`{"jsonrpc":"2.0","id":42,"result":"%s"}`), "EOF"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, readAll(strings.NewReader(test.in), test.limit)); diff != "" {
+				t.Errorf("in one piece (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.want, readAll(iotest.OneByteReader(strings.NewReader(test.in)), test.limit)); diff != "" {
+				t.Errorf("byte by byte (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReaderLimitIsExact(t *testing.T) {
+	for _, size := range []int{100, 32 << 10, 32<<10 + 1, 1 << 20} {
+		line := `{"jsonrpc":"2.0","id":1,"result":"` + strings.Repeat("x", size-36) + `"}`
+		for _, end := range []string{"\n", ""} {
+			if got := readAll(strings.NewReader(line+end), size); got[0] != line {
+				t.Errorf("line of %d bytes at limit %d: %.40q, want it accepted", len(line), size, got[0])
+			}
+			if got := readAll(strings.NewReader(line+end), size-1); got[0] != "long, id 1" {
+				t.Errorf("line of %d bytes at limit %d: %.40q, want it refused", len(line), size-1, got[0])
+			}
+		}
+	}
+}
+
+func TestReaderReturnsTheStreamsError(t *testing.T) {
+	broken := errors.New("broken")
+	r := jsonrpc.NewReader(io.MultiReader(strings.NewReader(`{"jsonrpc"`), iotest.ErrReader(broken)), jsonrpc.ReaderOptions{})
+	for range 2 {
+		if _, err := r.Read(); !errors.Is(err, broken) {
+			t.Errorf("Read() = %v, want %v", err, broken)
+		}
+	}
+}
+
+// countingWriter remembers each Write.
+type countingWriter struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lines = append(w.lines, string(p))
+	return len(p), nil
+}
+
+func TestWriterWritesWholeLinesOnce(t *testing.T) {
+	var out countingWriter
+	w := jsonrpc.NewWriter(&out)
+	var group sync.WaitGroup
+	want := make(map[string]int)
+	for i := range 50 {
+		want[fmt.Sprintf(`{"jsonrpc":"2.0","method":"m","params":[%d]}`+"\n", i)] = 1
+		group.Go(func() {
+			if err := w.Write(jsonrpc.Message{Method: "m", Params: fmt.Appendf(nil, "[\n%d\n]", i)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	got := make(map[string]int)
+	for _, line := range out.lines {
+		got[line]++
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+// shortWriter takes n bytes and fails.
+type shortWriter struct {
+	n   int
+	err error
+}
+
+func (w *shortWriter) Write(p []byte) (int, error) { return min(w.n, len(p)), w.err }
+
+func TestWriterKnowsWhatWasDelivered(t *testing.T) {
+	broken := errors.New("broken")
+	m := jsonrpc.Message{Method: "m"}
+	line, err := m.Append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name        string
+		n           int
+		first, then error
+	}{
+		{"nothing", 0, broken, broken},
+		{"a part", len(line) - 1, broken, broken},
+		{"all but the line break", len(line), nil, broken},
+	}
+	for _, test := range tests {
+		w := jsonrpc.NewWriter(&shortWriter{test.n, broken})
+		if got := w.Write(m); !errors.Is(got, test.first) {
+			t.Errorf("%s: Write() = %v, want %v", test.name, got, test.first)
+		}
+		if got := w.Write(m); !errors.Is(got, test.then) {
+			t.Errorf("%s: second Write() = %v, want %v", test.name, got, test.then)
+		}
+	}
+	w := jsonrpc.NewWriter(&shortWriter{3, nil})
+	if got := w.Write(m); !errors.Is(got, io.ErrShortWrite) {
+		t.Errorf("Write() = %v, want %v", got, io.ErrShortWrite)
+	}
+}
+
+func TestWriterSurvivesAnInvalidMessage(t *testing.T) {
+	var out bytes.Buffer
+	w := jsonrpc.NewWriter(&out)
+	var invalid *jsonrpc.MessageError
+	if err := w.Write(jsonrpc.Message{Method: "m", Params: raw("{")}); !errors.As(err, &invalid) {
+		t.Errorf("Write() = %v, want a MessageError", err)
+	}
+	if err := w.Write(jsonrpc.Message{Method: "m"}); err != nil {
+		t.Errorf("Write() = %v after an invalid message, want nil", err)
+	}
+	if got, want := out.String(), `{"jsonrpc":"2.0","method":"m"}`+"\n"; got != want {
+		t.Errorf("written = %q, want %q", got, want)
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	f.Add([]byte(sample+"\n[]\nx\n["+sample+"]\n"), 64)
+	f.Add([]byte("\n\xff\n{\"jsonrpc\":\"2.0\",\"id\":1}"), 8)
+	f.Fuzz(func(t *testing.T, stream []byte, limit int) {
+		if len(stream) > 1<<16 {
+			return
+		}
+		got := readAll(bytes.NewReader(stream), limit%4096)
+		if last := got[len(got)-1]; last != "EOF" {
+			t.Fatalf("stream ended with %q, want EOF", last)
+		}
+	})
+}
+
+func BenchmarkReader(b *testing.B) {
+	stream := strings.NewReader("")
+	r := jsonrpc.NewReader(readerFunc(func(p []byte) (int, error) {
+		if stream.Len() == 0 {
+			stream.Reset(strings.Repeat(sample+"\n", 100))
+		}
+		return stream.Read(p)
+	}), jsonrpc.ReaderOptions{})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Read(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func BenchmarkReaderLarge(b *testing.B) {
+	line := []byte(`{"jsonrpc":"2.0","id":1,"result":"` + strings.Repeat("lorem ipsum ", 1<<20) + `"}` + "\n")
+	b.SetBytes(int64(len(line)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := jsonrpc.NewReader(bytes.NewReader(line), jsonrpc.ReaderOptions{}).Read(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
