@@ -15,16 +15,33 @@ import (
 const Mask = "******"
 
 // A Value is a secret. The zero value is an absent one.
-type Value struct{ plain string }
+type Value struct {
+	// A pointer, because fmt cannot call the methods of a Value in somebody's
+	// unexported field, and prints what it finds there: an address.
+	plain *string
+}
 
-// NewValue wraps a plain secret.
-func NewValue(plain string) Value { return Value{plain: plain} }
+// NewValue wraps a plain secret. An empty one is absent.
+func NewValue(plain string) Value {
+	if plain == "" {
+		return Value{}
+	}
+	return Value{plain: &plain}
+}
 
 // Reveal returns the plain secret.
-func (v Value) Reveal() string { return v.plain }
+func (v Value) Reveal() string {
+	if v.plain == nil {
+		return ""
+	}
+	return *v.plain
+}
 
 // Set reports whether there is a secret.
-func (v Value) Set() bool { return v.plain != "" }
+func (v Value) Set() bool { return v.plain != nil }
+
+// Equal reports whether both are the same secret.
+func (v Value) Equal(other Value) bool { return v.Reveal() == other.Reveal() }
 
 // String returns [Mask].
 func (v Value) String() string { return Mask }
