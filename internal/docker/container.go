@@ -1,0 +1,152 @@
+package docker
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/docker/go-units"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/sandbox"
+)
+
+// The labels of everything that this package makes.
+const (
+	labelState   = "dockgate.state"   // the state folder
+	labelOwner   = "dockgate.owner"   // the gateway, by its lock
+	labelServer  = "dockgate.server"  // the catalog's name
+	labelExpires = "dockgate.expires" // when anybody may remove it, RFC 3339
+)
+
+// lifetime is how long a container is protected from gateways of other state
+// folders.
+const lifetime = 24 * time.Hour
+
+// labels are what an object of the server carries.
+func (e *Engine) labels(owner, server string, now time.Time) map[string]string {
+	return map[string]string{
+		labelState:   e.state,
+		labelOwner:   owner,
+		labelServer:  server,
+		labelExpires: now.Add(lifetime).UTC().Format(time.RFC3339),
+	}
+}
+
+// containerOptions is the whole of what the engine is asked to create.
+func containerOptions(spec sandbox.Spec, name string, labels map[string]string) (client.ContainerCreateOptions, error) {
+	image, err := pinned(spec.Image)
+	if err != nil {
+		return client.ContainerCreateOptions{}, err
+	}
+	var network container.NetworkMode
+	switch spec.Network {
+	case catalog.NetworkNone:
+		network = "none"
+	case catalog.NetworkFull:
+		network = "bridge"
+	default:
+		return client.ContainerCreateOptions{}, fmt.Errorf("network %q cannot be enforced", spec.Network)
+	}
+	yes := true
+	return client.ContainerCreateOptions{
+		Name:     name,
+		Platform: platform(spec.Image.Pin.Platform),
+		Config: &container.Config{
+			Image:        image,
+			Entrypoint:   exactly(spec.Entrypoint),
+			Cmd:          exactly(spec.Command),
+			WorkingDir:   spec.WorkingDir,
+			User:         spec.User,
+			Env:          environment(spec),
+			Labels:       labels,
+			AttachStdin:  true,
+			AttachStdout: true,
+			AttachStderr: true,
+			OpenStdin:    true,
+			// The container's stdin closes with our connection, so that a
+			// server whose gateway was killed sees the end of its input.
+			StdinOnce:   true,
+			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+		},
+		HostConfig: &container.HostConfig{
+			AutoRemove:     true,
+			Init:           &yes,
+			LogConfig:      container.LogConfig{Type: "none"},
+			NetworkMode:    network,
+			IpcMode:        container.IPCModePrivate,
+			ReadonlyRootfs: true,
+			CapDrop:        []string{"ALL"},
+			SecurityOpt:    []string{"no-new-privileges"},
+			Tmpfs:          tmpfs(spec.Tmpfs),
+			Mounts:         mounts(spec.Mounts),
+			ShmSize:        spec.Limits.Shm,
+			Resources: container.Resources{
+				Memory:     spec.Limits.Memory,
+				MemorySwap: spec.Limits.Memory,
+				NanoCPUs:   spec.Limits.NanoCPUs,
+				CPUShares:  spec.Limits.CPUShares,
+				PidsLimit:  &spec.Limits.PIDs,
+				Ulimits:    []*container.Ulimit{(&units.Ulimit{Name: "nofile", Soft: spec.Limits.Files, Hard: spec.Limits.Files})},
+			},
+		},
+	}, nil
+}
+
+// exactly is never nil: the engine puts the image's own in place of nothing,
+// and the Spec is already complete.
+func exactly(words []string) []string { return append([]string{}, words...) }
+
+func environment(spec sandbox.Spec) []string {
+	env := make([]string, 0, len(spec.Env)+len(spec.Secrets))
+	for _, variable := range spec.Env {
+		env = append(env, variable.Name+"="+variable.Value)
+	}
+	for _, secret := range spec.Secrets {
+		if secret.Value.Set() {
+			env = append(env, secret.Env+"="+secret.Value.Reveal())
+		}
+	}
+	return env
+}
+
+func tmpfs(all []sandbox.Tmpfs) map[string]string {
+	options := make(map[string]string, len(all))
+	for _, t := range all {
+		// Package managers and runtimes run what they unpack there.
+		options[t.Target] = fmt.Sprintf("rw,exec,nosuid,nodev,mode=1777,size=%d", t.Size)
+	}
+	return options
+}
+
+func mounts(all []sandbox.Mount) []mount.Mount {
+	binds := make([]mount.Mount, 0, len(all))
+	for _, m := range all {
+		binds = append(binds, mount.Mount{
+			// Unlike the older Binds, a mount whose source is missing fails.
+			Type:        mount.TypeBind,
+			Source:      m.Source,
+			Target:      m.Target,
+			ReadOnly:    m.ReadOnly,
+			BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate},
+		})
+	}
+	return binds
+}
+
+// platform reads "os/arch[/variant]".
+func platform(name string) *ocispec.Platform {
+	parts := strings.SplitN(name, "/", 3)
+	if len(parts) < 2 {
+		return nil
+	}
+	p := &ocispec.Platform{OS: parts[0], Architecture: parts[1]}
+	if len(parts) == 3 {
+		p.Variant = parts[2]
+	}
+	return p
+}

@@ -1,0 +1,193 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/distribution/reference"
+	"github.com/moby/moby/client"
+	"github.com/opencontainers/go-digest"
+
+	"github.com/dockgate/dockgate/internal/sandbox"
+)
+
+// A Resolved is an image that the engine has, and how it came there.
+type Resolved struct {
+	sandbox.Image
+	// Pulled reports that the registry was asked, and answered.
+	Pulled bool
+	// Offline is why the registry could not be asked, if the engine's own copy
+	// stands in for it; else nil.
+	Offline error
+}
+
+// Resolve returns the image that the reference stands for, as the engine has
+// it; it pulls only what the engine does not have. A reference is a name with
+// a tag or a digest or both, or the id of an image of this engine. Progress
+// may be nil; it is called in order from one goroutine, before Resolve returns.
+//
+// The errors are [*ImageError] and [*EngineError].
+func (e *Engine) Resolve(ctx context.Context, ref string, progress func(PullProgress)) (Resolved, error) {
+	image, err := parseImage(ref)
+	if err != nil {
+		return Resolved{}, err
+	}
+	found, err := e.inspect(ctx, image)
+	if err == nil {
+		return Resolved{Image: found}, nil
+	}
+	if !cerrdefs.IsNotFound(err) || image.named == nil {
+		return Resolved{}, e.imageError(ref, err)
+	}
+	return e.pulled(ctx, image, progress)
+}
+
+// Latest pulls what the reference stands for now, whatever the engine has. If
+// the registry is not reachable and the engine has an image of that name,
+// that one is returned, with the reason in Offline. An image id stands for
+// itself.
+func (e *Engine) Latest(ctx context.Context, ref string, progress func(PullProgress)) (Resolved, error) {
+	image, err := parseImage(ref)
+	if err != nil {
+		return Resolved{}, err
+	}
+	if image.named == nil {
+		return e.Resolve(ctx, ref, progress)
+	}
+	fresh, err := e.pulled(ctx, image, progress)
+	if err == nil || !errors.Is(err, ErrUnreachable) {
+		return fresh, err
+	}
+	found, missing := e.inspect(ctx, image)
+	if missing != nil {
+		return Resolved{}, err
+	}
+	return Resolved{Image: found, Offline: err}, nil
+}
+
+func (e *Engine) pulled(ctx context.Context, image imageRef, progress func(PullProgress)) (Resolved, error) {
+	if err := e.pull(ctx, image, progress); err != nil {
+		return Resolved{}, e.imageError(image.given, err)
+	}
+	found, err := e.inspect(ctx, image)
+	if err != nil {
+		return Resolved{}, e.imageError(image.given, err)
+	}
+	return Resolved{Image: found, Pulled: true}, nil
+}
+
+// An imageRef is a parsed reference: a name, or the id of an image.
+type imageRef struct {
+	given string
+	named reference.Named // nil for an id
+	// engine is how the engine is asked for it.
+	engine string
+	digest digest.Digest
+}
+
+func parseImage(ref string) (imageRef, error) {
+	parsed, err := reference.ParseAnyReference(ref)
+	if err != nil {
+		return imageRef{}, &ImageError{Ref: ref, Reason: ErrReference, Err: err}
+	}
+	named, ok := parsed.(reference.Named)
+	if !ok {
+		return imageRef{given: ref, engine: parsed.String(), digest: digest.Digest(parsed.String())}, nil
+	}
+	image := imageRef{given: ref, named: reference.TagNameOnly(named)}
+	if digested, ok := named.(reference.Digested); ok {
+		// With a digest the tag says nothing more, and engines differ in what
+		// they make of both.
+		image.digest = digested.Digest()
+		canonical, err := reference.WithDigest(reference.TrimNamed(named), image.digest)
+		if err != nil {
+			return imageRef{}, &ImageError{Ref: ref, Reason: ErrReference, Err: err}
+		}
+		image.named = canonical
+	}
+	image.engine = image.named.String()
+	return image, nil
+}
+
+func (e *Engine) inspect(ctx context.Context, image imageRef) (sandbox.Image, error) {
+	found, err := e.client.ImageInspect(ctx, image.engine)
+	if err != nil {
+		return sandbox.Image{}, err
+	}
+	resolved := sandbox.Image{Ref: image.given, Pin: image.pin(found)}
+	if config := found.Config; config != nil {
+		resolved.Config = sandbox.ImageConfig{
+			Entrypoint: config.Entrypoint,
+			Cmd:        config.Cmd,
+			Env:        config.Env,
+			User:       config.User,
+			WorkingDir: config.WorkingDir,
+			Volumes:    slices.Sorted(maps.Keys(config.Volumes)),
+		}
+	}
+	return resolved, nil
+}
+
+// pin picks the digest under which the registry has the image; an image that
+// never was in that repository is pinned by its id on this engine.
+func (image imageRef) pin(found client.ImageInspectResult) sandbox.Pin {
+	pin := sandbox.Pin{
+		Kind:     sandbox.LocalID,
+		Digest:   found.ID,
+		Platform: path.Join(found.Os, found.Architecture, found.Variant),
+	}
+	switch {
+	case image.named == nil:
+		return pin
+	case image.digest != "":
+		pin.Kind, pin.Digest = sandbox.RepoDigest, image.digest.String()
+		return pin
+	}
+	var digests []string
+	for _, repoDigest := range found.RepoDigests {
+		known, err := reference.ParseNormalizedNamed(repoDigest)
+		if err != nil {
+			continue
+		}
+		digested, ok := known.(reference.Digested)
+		if !ok || known.Name() != image.named.Name() {
+			continue
+		}
+		digests = append(digests, digested.Digest().String())
+	}
+	if len(digests) > 0 {
+		// Several digests of one image have the same content.
+		slices.Sort(digests)
+		pin.Kind, pin.Digest = sandbox.RepoDigest, digests[0]
+	}
+	return pin
+}
+
+// pinned returns how the engine is asked for exactly the image of the pin.
+func pinned(image sandbox.Image) (string, error) {
+	parsed, err := digest.Parse(image.Pin.Digest)
+	if err != nil {
+		return "", &ImageError{Ref: image.Ref, Reason: ErrReference, Err: fmt.Errorf("pin %q: %w", image.Pin.Digest, err)}
+	}
+	switch image.Pin.Kind {
+	case sandbox.LocalID:
+		return parsed.String(), nil
+	case sandbox.RepoDigest:
+		named, err := reference.ParseNormalizedNamed(image.Ref)
+		if err != nil {
+			return "", &ImageError{Ref: image.Ref, Reason: ErrReference, Err: err}
+		}
+		canonical, err := reference.WithDigest(reference.TrimNamed(named), parsed)
+		if err != nil {
+			return "", &ImageError{Ref: image.Ref, Reason: ErrReference, Err: err}
+		}
+		return canonical.String(), nil
+	default:
+		return "", &ImageError{Ref: image.Ref, Reason: ErrReference, Err: fmt.Errorf("image is not pinned (kind %q)", image.Pin.Kind)}
+	}
+}

@@ -1,0 +1,103 @@
+package docker
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gofrs/flock"
+)
+
+// A lease is the proof that a gateway lives: a lock on a file of its own,
+// which the kernel frees however the gateway ends. Gateways in other
+// containers that share the state folder see it too.
+type lease struct {
+	id   string
+	file *flock.Flock
+}
+
+// owners is the folder of the lock files.
+func owners(dir string) string { return filepath.Join(dir, "owners") }
+
+// takeLease makes a new owner and locks its file.
+func takeLease(dir string) (*lease, error) {
+	if err := os.MkdirAll(owners(dir), 0o700); err != nil {
+		return nil, fmt.Errorf("lock of this gateway: %w", err)
+	}
+	for {
+		l := leaseOf(dir, strings.ToLower(rand.Text()))
+		taken, err := l.file.TryLock()
+		if err != nil {
+			return nil, fmt.Errorf("lock of this gateway: %w", err)
+		}
+		// A sweep may have taken the new file between its creation and the
+		// lock, and have removed it as one that nobody holds.
+		if taken && l.named() {
+			return l, nil
+		}
+		if err := l.file.Close(); err != nil {
+			return nil, fmt.Errorf("lock of this gateway: %w", err)
+		}
+	}
+}
+
+func leaseOf(dir, id string) *lease {
+	return &lease{id: id, file: flock.New(filepath.Join(owners(dir), id), flock.SetPermissions(0o600))}
+}
+
+// named reports whether the locked file is still the one in the folder.
+func (l *lease) named() bool {
+	locked, err := l.file.Stat()
+	if err != nil {
+		return false
+	}
+	found, err := os.Stat(l.file.Path())
+	return err == nil && os.SameFile(locked, found)
+}
+
+// release gives the lock up and removes its file. The id is never used again,
+// so it does not matter who finds the file in between.
+func (l *lease) release() error {
+	err := l.file.Close()
+	if removed := os.Remove(l.file.Path()); removed != nil && !errors.Is(removed, fs.ErrNotExist) {
+		err = errors.Join(err, removed)
+	}
+	return err
+}
+
+// takeOver returns the lease of an owner that is gone, or nil if it lives. An
+// id that could not be one of ours is treated as living.
+func takeOver(dir, id string) (*lease, error) {
+	if id == "" || strings.ContainsFunc(id, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
+		return nil, nil
+	}
+	if err := os.MkdirAll(owners(dir), 0o700); err != nil {
+		return nil, fmt.Errorf("lock of owner %s: %w", id, err)
+	}
+	l := leaseOf(dir, id)
+	taken, err := l.file.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock of owner %s: %w", id, err)
+	}
+	if !taken {
+		return nil, l.file.Close()
+	}
+	return l, nil
+}
+
+// known returns the owners that have a lock file.
+func known(dir string) ([]string, error) {
+	entries, err := os.ReadDir(owners(dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("locks of owners: %w", err)
+	}
+	ids := make([]string, 0, len(entries))
+	for _, entry := range entries {
+		ids = append(ids, entry.Name())
+	}
+	return ids, nil
+}

@@ -1,0 +1,256 @@
+package docker
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+
+	"github.com/dockgate/dockgate/internal/docker/stream"
+	"github.com/dockgate/dockgate/internal/sandbox"
+	"github.com/dockgate/dockgate/internal/sandbox/pipe"
+)
+
+// The waits of the stop ladder: "closing the input stream to the child
+// process", "waiting for the server to exit, or sending SIGTERM if the server
+// does not exit within a reasonable time", "sending SIGKILL if the server does
+// not exit within a reasonable time after SIGTERM" (MCP, basic/lifecycle,
+// "Shutdown").
+const (
+	afterEOF  = 2 * time.Second
+	afterTerm = 3 * time.Second
+	afterKill = 10 * time.Second
+)
+
+const (
+	// unread is how much of its stdout a container is ahead of its reader
+	// before it has to wait.
+	unread = 256 << 10
+	// readSize is how much is taken from the connection at once.
+	readSize = 32 << 10
+	// trailTime is how long the last output may take after the exit.
+	trailTime = 2 * time.Second
+	// oomTime is how long the engine's word that the kernel killed for memory
+	// may take after the exit.
+	oomTime = 300 * time.Millisecond
+)
+
+// killedCode is 128 + SIGKILL.
+const killedCode = 137
+
+// A process is a container from its start to its removal. Two goroutines
+// belong to it: pump carries its output, watch waits for its end; Close waits
+// for both.
+type process struct {
+	engine *Engine
+	server string
+	id     string
+	log    *logFile
+
+	conn    net.Conn
+	half    client.CloseWriter // of conn; nil if it cannot be closed for writing only
+	stdout  *pipe.Pipe
+	stderr  pipe.Tail
+	oom     <-chan struct{}
+	waiting client.ContainerWaitResult
+	unwait  context.CancelFunc
+
+	running sync.WaitGroup
+	pumped  chan struct{} // closed by pump
+	done    chan struct{} // closed by watch
+	exit    sandbox.Exit  // written before done is closed
+
+	writing  sync.Mutex // around writes and the end of stdin
+	closing  atomic.Bool
+	killed   atomic.Bool
+	gone     chan struct{} // closed when Close has ended
+	closeErr error         // written before gone is closed
+}
+
+func (p *process) joined(attached client.HijackedResponse) {
+	p.conn = attached.Conn
+	p.half, _ = attached.Conn.(client.CloseWriter)
+	p.stdout = pipe.New(unread)
+	p.pumped = make(chan struct{})
+}
+
+func (p *process) run() {
+	p.running.Go(p.pump)
+	p.running.Go(p.watch)
+}
+
+// pump takes the output apart until the engine ends it.
+func (p *process) pump() {
+	defer close(p.pumped)
+	stderr := io.MultiWriter(&p.stderr, p.log)
+	err := stream.Split(bufio.NewReaderSize(p.conn, readSize), p.stdout, stderr)
+	if errors.Is(err, stream.ErrFormat) {
+		p.engine.log.Error("engine's output not understood", "server", p.server, "container", p.id, "err", err)
+	}
+	p.stdout.CloseWrite(nil)
+}
+
+// watch waits until the container has exited and its output has been read,
+// and settles how it ended.
+func (p *process) watch() {
+	defer close(p.done)
+	select {
+	case result := <-p.waiting.Result:
+		p.exit.Code = int(result.StatusCode)
+	case <-p.waiting.Error:
+		p.exit.Lost = true
+	}
+	// What is left is bounded by the buffers on the way, and nobody may be
+	// reading any more.
+	p.stdout.Unbound()
+	trail := time.NewTimer(trailTime)
+	defer trail.Stop()
+	select {
+	case <-p.pumped:
+	case <-trail.C:
+		_ = p.conn.Close() // makes pump end; Close reports nothing of a connection that is done
+		<-p.pumped
+	}
+	if !p.exit.Lost && p.exit.Code != 0 {
+		p.exit.OutOfMemory = p.ranOutOfMemory()
+	}
+}
+
+// ranOutOfMemory waits a moment for the engine's word if the exit looks like
+// it: the two come over different connections.
+func (p *process) ranOutOfMemory() bool {
+	wait := oomTime
+	if p.exit.Code != killedCode || p.killed.Load() {
+		wait = 0
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-p.oom:
+		return true
+	case <-timer.C:
+	}
+	select {
+	case <-p.oom:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *process) Read(b []byte) (int, error) { return p.stdout.Read(b) }
+
+func (p *process) Write(b []byte) (int, error) {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	if p.closing.Load() {
+		return 0, io.ErrClosedPipe
+	}
+	n, err := p.conn.Write(b)
+	if err != nil && p.closing.Load() {
+		err = io.ErrClosedPipe
+	}
+	return n, err
+}
+
+func (p *process) ID() string { return p.id }
+
+func (p *process) Done() <-chan struct{} { return p.done }
+
+func (p *process) Exit() sandbox.Exit { return p.exit }
+
+func (p *process) Stderr() string { return p.stderr.String() }
+
+func (p *process) Close() error {
+	if p.closing.CompareAndSwap(false, true) {
+		p.closeErr = p.stop()
+		close(p.gone)
+	}
+	<-p.gone
+	return p.closeErr
+}
+
+// stop goes down the ladder, and waits until nothing is left.
+func (p *process) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), afterEOF+afterTerm+afterKill+undoTime)
+	defer cancel()
+	// Nobody reads any more, but a server must be able to write to its end.
+	p.stdout.Discard()
+	p.closeStdin()
+	if !p.exits(afterEOF) {
+		p.signal(ctx, "SIGTERM")
+		if !p.exits(afterTerm) {
+			p.killed.Store(true)
+			p.signal(ctx, "SIGKILL")
+			p.exits(afterKill)
+		}
+	}
+	err := p.engine.remove(ctx, p.id)
+	p.unwait()
+	err = errors.Join(err, ended(p.conn.Close()))
+	p.running.Wait()
+	return errors.Join(err, p.forget())
+}
+
+// closeStdin ends the server's input, and with it a write that hangs because
+// the server does not read.
+func (p *process) closeStdin() {
+	if !p.writing.TryLock() {
+		// Only closing the whole connection is sure to end the write. The
+		// engine then closes the container's stdin too.
+		_ = p.conn.Close()
+		return
+	}
+	defer p.writing.Unlock()
+	_ = p.conn.SetWriteDeadline(time.Now().Add(time.Second))
+	if p.half == nil || p.half.CloseWrite() != nil {
+		_ = p.conn.Close()
+	}
+}
+
+func (p *process) exits(within time.Duration) bool {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// signal asks the engine to send a signal. A container that is gone needs
+// none, and what else fails is tried again by the next step of the ladder.
+func (p *process) signal(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(ctx, afterTerm)
+	defer cancel()
+	_, err := p.engine.client.ContainerKill(ctx, p.id, client.ContainerKillOptions{Signal: name})
+	if err != nil && !cerrdefs.IsNotFound(err) && !cerrdefs.IsConflict(err) {
+		p.engine.log.Warn("signal not sent", "server", p.server, "container", p.id, "err", p.engine.said(err))
+	}
+}
+
+// forget takes the process out of the engine's books.
+func (p *process) forget() error {
+	e := p.engine
+	e.oom.forget(p.id)
+	e.mu.Lock()
+	delete(e.live, p.id)
+	e.mu.Unlock()
+	return e.closeLog(p.log)
+}
+
+// ended makes closing a connection that is already closed no error.
+func ended(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}

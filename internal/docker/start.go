@@ -1,0 +1,202 @@
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dockgate/dockgate/internal/sandbox"
+)
+
+const (
+	// grace is how long a request that makes something may go on after its
+	// context has ended, so that it is known what has to be undone.
+	grace = 10 * time.Second
+	// undoTime bounds the removal of one object.
+	undoTime = 20 * time.Second
+)
+
+// Start creates, joins and starts the container of the Spec. The image must
+// be on the engine, see [Engine.Resolve]; it is taken by its pin. When the
+// context ends before Start has returned, Start undoes what it made; after
+// that the context does not matter any more.
+//
+// The errors are [*StartError] and [*EngineError].
+func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
+	owner, end, err := e.begin()
+	if err != nil {
+		return nil, &StartError{Server: spec.Server, Err: err}
+	}
+	defer end()
+	name := "dockgate-" + spec.Server + "-" + strings.ToLower(rand.Text()[:10])
+	options, err := containerOptions(spec, name, e.labels(owner, spec.Server, time.Now()))
+	if err != nil {
+		return nil, &StartError{Server: spec.Server, Err: err}
+	}
+	log, err := e.openLog(spec.Server)
+	if err != nil {
+		return nil, &StartError{Server: spec.Server, Err: err}
+	}
+	p := &process{
+		engine: e,
+		server: spec.Server,
+		log:    log,
+		done:   make(chan struct{}),
+		gone:   make(chan struct{}),
+	}
+	if err := p.start(ctx, options); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		failed := e.startError(spec.Server, spec.Image.Ref, err)
+		undone := p.undo(ctx, name)
+		var down *EngineError
+		if errors.As(failed, &down) && errors.As(undone, &down) {
+			undone = nil // the same again
+		}
+		return nil, errors.Join(failed, undone)
+	}
+	return p, nil
+}
+
+// start makes the container. The requests that change something on the engine
+// outlive the context a little, because an engine does not undo what it began
+// for a request that went away.
+func (p *process) start(ctx context.Context, options client.ContainerCreateOptions) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e := p.engine
+	watching := e.oom.start(ctx)
+	lasting, cancel := outlive(ctx, grace)
+	defer cancel()
+	created, err := e.client.ContainerCreate(lasting, options)
+	if err != nil {
+		return err
+	}
+	p.id = created.ID
+	for _, warning := range created.Warnings {
+		e.log.WarnContext(ctx, "engine cannot enforce the whole sandbox", "server", p.server, "err", warning)
+	}
+	if err := p.join(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-watching:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	e.mu.Lock()
+	e.live[p.id] = p
+	e.mu.Unlock()
+	p.oom = e.oom.watch(p.id)
+	if _, err := e.client.ContainerStart(lasting, p.id, client.ContainerStartOptions{}); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.run()
+	return nil
+}
+
+// join opens the two connections that last as long as the container: its
+// stdio, and the answer to how it ended. Both stand before it starts, so that
+// nothing is missed.
+func (p *process) join(ctx context.Context) error {
+	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	p.unwait = stop
+	var group errgroup.Group
+	group.Go(func() error {
+		attached, err := p.engine.client.ContainerAttach(ctx, p.id, client.ContainerAttachOptions{
+			Stream: true, Stdin: true, Stdout: true, Stderr: true,
+		})
+		if err != nil {
+			return err
+		}
+		p.joined(attached.HijackedResponse)
+		return nil
+	})
+	group.Go(func() error {
+		release := context.AfterFunc(ctx, stop)
+		defer release()
+		p.waiting = p.engine.client.ContainerWait(lasting, p.id, client.ContainerWaitOptions{
+			Condition: container.WaitConditionNextExit,
+		})
+		select {
+		case err := <-p.waiting.Error:
+			return err
+		default:
+			return nil
+		}
+	})
+	return group.Wait()
+}
+
+// outlive returns a context that ends some time after ctx.
+func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(by)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-lasting.Done():
+		}
+	})
+	return lasting, func() {
+		stop()
+		cancel()
+	}
+}
+
+// undo removes what a failed start has left.
+func (p *process) undo(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	defer cancel()
+	if p.unwait != nil {
+		p.unwait()
+		// The client's goroutine waits until it is rid of its result.
+		select {
+		case <-p.waiting.Result:
+		case <-p.waiting.Error:
+		case <-ctx.Done():
+		}
+	}
+	// By name: a container whose creation was cut off has no known id.
+	err := p.engine.remove(ctx, name)
+	if p.conn != nil {
+		err = errors.Join(err, ended(p.conn.Close()))
+	}
+	return errors.Join(err, p.forget())
+}
+
+// remove removes a container, whatever its state, and waits until it is gone.
+// That it is already gone, or going, is success.
+func (e *Engine) remove(ctx context.Context, id string) error {
+	_, err := e.client.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	switch {
+	case err == nil, cerrdefs.IsNotFound(err):
+		return nil
+	case !cerrdefs.IsConflict(err):
+		return e.said(err)
+	}
+	removed := e.client.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+	select {
+	case <-removed.Result:
+		return nil
+	case err := <-removed.Error:
+		if cerrdefs.IsNotFound(err) {
+			return nil
+		}
+		return e.said(err)
+	}
+}
