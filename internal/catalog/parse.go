@@ -113,11 +113,7 @@ func (p *parser) entries(entry func(r *reader, name string, line int, n *yaml.No
 			inner := p.inner(key.Line)
 			entry(inner, key.Value, key.Line, value)
 			for _, problem := range inner.problems {
-				path := join(field, key.Value)
-				if problem.Field != "" {
-					path = join(path, problem.Field)
-				}
-				problem.Field = path
+				problem.Field = join(join(field, key.Value), problem.Field)
 				p.problems = append(p.problems, problem)
 			}
 		})

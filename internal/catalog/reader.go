@@ -241,7 +241,7 @@ type jsonWriter struct {
 
 const (
 	deepest = 64
-	largest = 16 << 20
+	largest = 4 << 20
 )
 
 func (w *jsonWriter) write(field string, n *yaml.Node, depth int) {

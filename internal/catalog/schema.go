@@ -21,35 +21,50 @@ type schema struct {
 // openConfig is a Config that admits every setting.
 func openConfig() json.RawMessage { return json.RawMessage(`{"additionalProperties":true}`) }
 
-// A schemaError says what is wrong with a schema, at a path within it.
-type schemaError struct{ path, text string }
+// schemaProblems are what is wrong with a schema. Their fields are relative to
+// the entry, and they have no lines.
+type schemaProblems []Problem
 
-func (e *schemaError) Error() string {
-	if e.path == "" {
-		return "config " + e.text
+func (p schemaProblems) Error() string {
+	texts := make([]string, len(p))
+	for i, problem := range p {
+		texts[i] = problem.Field + " " + problem.Text
 	}
-	return "config." + e.path + " " + e.text
+	return strings.Join(texts, "; ")
 }
 
 // compileSchema compiles a Config. It is an object's schema without
 // references: those could lead in circles, in which validation never ends.
-func compileSchema(config json.RawMessage) (schema, *schemaError) {
-	if config == nil {
+func compileSchema(config json.RawMessage) (schema, schemaProblems) {
+	if config == nil || string(config) == "null" {
 		return schema{}, nil
 	}
 	root, resolved, err := resolve(config)
+	var problems schemaProblems
+	if root != nil {
+		if root.Type != "" && root.Type != "object" {
+			problems = append(problems, Problem{Field: "config.type", Text: fmt.Sprintf("is %q; settings are an object", root.Type)})
+		}
+		problems = append(problems, checkSchema("config", root)...)
+	}
 	if err != nil {
-		return schema{}, locate(config, err)
+		known := make(map[string]bool)
+		for _, problem := range problems {
+			known[problem.Field] = true
+		}
+		for _, problem := range locate(config, err) {
+			if !reported(known, problem.Field) {
+				problems = append(problems, problem)
+			}
+		}
 	}
-	if root.Type != "" && root.Type != "object" {
-		return schema{}, &schemaError{"type", fmt.Sprintf("is %q; settings are an object", root.Type)}
-	}
-	if err := checkSchema("", root); err != nil {
-		return schema{}, err
+	if len(problems) > 0 {
+		return schema{}, problems
 	}
 	return schema{root, resolved}, nil
 }
 
+// resolve returns no schema if raw is none, and an error if it cannot be used.
 func resolve(raw json.RawMessage) (*jsonschema.Schema, *jsonschema.Resolved, error) {
 	var root jsonschema.Schema
 	if err := json.Unmarshal(raw, &root); err != nil {
@@ -59,45 +74,59 @@ func resolve(raw json.RawMessage) (*jsonschema.Schema, *jsonschema.Resolved, err
 	return &root, resolved, err
 }
 
-// locate finds the property that keeps a schema from being one; the library
+// locate finds the properties that keep a schema from being one; the library
 // does not say.
-func locate(config json.RawMessage, cause error) *schemaError {
+func locate(config json.RawMessage, cause error) schemaProblems {
 	var members struct {
 		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	var problems schemaProblems
+	notOne := func(field string, err error) {
+		text := strings.TrimPrefix(innermost(err), "jsonschema.Schema: <anonymous schema>: ")
+		problems = append(problems, Problem{Field: field, Text: "is not a JSON Schema: " + text})
 	}
 	if json.Unmarshal(config, &members) == nil {
 		for _, name := range slices.Sorted(maps.Keys(members.Properties)) {
 			if _, _, err := resolve(members.Properties[name]); err != nil {
-				return &schemaError{"properties." + name, "is not a JSON Schema: " + innermost(err)}
+				notOne("config.properties."+name, err)
 			}
 		}
 	}
-	return &schemaError{"", "is not a JSON Schema: " + innermost(cause)}
+	if len(problems) == 0 {
+		notOne("config", cause)
+	}
+	return problems
 }
 
 // checkSchema finds what the library lets pass: unknown types, required
 // settings that do not exist, and references.
-func checkSchema(path string, s *jsonschema.Schema) *schemaError {
+func checkSchema(field string, s *jsonschema.Schema) schemaProblems {
+	var problems schemaProblems
+	report := func(field, format string, args ...any) {
+		problems = append(problems, Problem{Field: field, Text: fmt.Sprintf(format, args...)})
+	}
+	if s == nil {
+		report(field, "is empty, want a JSON Schema")
+		return problems
+	}
 	if s.Ref != "" || s.DynamicRef != "" {
-		return &schemaError{path, "uses a reference, which settings may not"}
+		report(field, "uses a reference, which settings may not")
 	}
 	known := []string{"null", "boolean", "integer", "number", "string", "array", "object"}
 	for _, name := range slices.Concat(s.Types, []string{s.Type}) {
 		if name != "" && !slices.Contains(known, name) {
-			return &schemaError{join(path, "type"), fmt.Sprintf("is %q, which is unknown%s", name, suggestion(name, known))}
+			report(field+".type", "is %q, which is no type%s", name, suggestion(name, known))
 		}
 	}
 	for _, name := range s.Required {
 		if _, ok := s.Properties[name]; !ok && s.Properties != nil {
-			return &schemaError{join(path, "required"), fmt.Sprintf("names %q, which is not among the properties", name)}
+			report(field+".required", "names %q, which is not among the properties", name)
 		}
 	}
 	for _, child := range children(s) {
-		if err := checkSchema(join(path, child.name), child.schema); err != nil {
-			return err
-		}
+		problems = append(problems, checkSchema(field+"."+child.name, child.schema)...)
 	}
-	return nil
+	return problems
 }
 
 // A child is a schema within another, by the path that leads to it.
@@ -239,9 +268,10 @@ func innermost(err error) string {
 	}
 }
 
+// join puts a name behind the path that leads to it; either may be empty.
 func join(path, name string) string {
-	if path == "" {
-		return name
+	if path == "" || name == "" {
+		return path + name
 	}
 	return path + "." + name
 }

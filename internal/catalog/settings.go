@@ -54,9 +54,9 @@ func (e *SettingsError) Hint() string {
 // each has the form the schema wants. The error is a [*SettingsError], or says
 // that the schema itself is broken.
 func (s Server) CheckSettings(settings map[string]any) error {
-	compiled, err := compileSchema(s.Config)
-	if err != nil {
-		return fmt.Errorf("server %q: %w", s.Name, err)
+	compiled, problems := compileSchema(s.Config)
+	if problems != nil {
+		return fmt.Errorf("server %q: %w", s.Name, problems)
 	}
 	failure := &SettingsError{Server: s.Name}
 	report := func(setting, format string, args ...any) {
@@ -143,9 +143,9 @@ func (s schema) reportInvalid(settings map[string]any, report func(string, strin
 // and [Server.CheckSettings] judges the whole. The error is a
 // [*SettingsError], or says that the schema itself is broken.
 func ParseSettings(server Server, assignments []string) (map[string]any, error) {
-	compiled, err := compileSchema(server.Config)
-	if err != nil {
-		return nil, fmt.Errorf("server %q: %w", server.Name, err)
+	compiled, problems := compileSchema(server.Config)
+	if problems != nil {
+		return nil, fmt.Errorf("server %q: %w", server.Name, problems)
 	}
 	failure := &SettingsError{Server: server.Name}
 	settings := make(map[string]any)

@@ -302,9 +302,11 @@ func (v *validator) tools() {
 
 // templates checks every template of the entry against its config.
 func (v *validator) templates() {
-	config, err := compileSchema(v.Config)
-	if err != nil {
-		v.report(join("config", err.path), "%s", err.text)
+	config, problems := compileSchema(v.Config)
+	for _, problem := range problems {
+		v.report(problem.Field, "%s", problem.Text)
+	}
+	if problems != nil {
 		config, _ = compileSchema(openConfig())
 	}
 	check := func(field, template string) { v.template(config, field, template) }
