@@ -70,7 +70,7 @@ func (c *Catalog) Server(name string) (Server, error) {
 		return s, nil
 	}
 	names := slices.Collect(maps.Keys(c.servers))
-	return Server{}, &UnknownServerError{Name: name, Nearest: nearest(name, names, 3)}
+	return Server{}, &UnknownServerError{Name: name, Nearest: Nearest(name, names)}
 }
 
 // Servers returns all entries, sorted by name.

@@ -7,6 +7,10 @@ import (
 	"strings"
 )
 
+// Nearest returns the candidates that are most like name, at most three, the
+// likeliest first.
+func Nearest(name string, candidates []string) []string { return nearest(name, candidates, 3) }
+
 // nearest returns the candidates that are most like name, at most limit of
 // them and the likeliest first. A candidate that holds the name, or is held by
 // it, counts as one edit away.
