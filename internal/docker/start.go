@@ -127,13 +127,14 @@ func (p *process) join(ctx context.Context) error {
 	group.Go(func() error {
 		release := context.AfterFunc(ctx, stop)
 		defer release()
-		p.waiting = p.engine.client.ContainerWait(lasting, p.id, client.ContainerWaitOptions{
+		waiting := p.engine.client.ContainerWait(lasting, p.id, client.ContainerWaitOptions{
 			Condition: container.WaitConditionNextExit,
 		})
 		select {
-		case err := <-p.waiting.Error:
+		case err := <-waiting.Error:
 			return err
 		default:
+			p.waiting = waiting
 			return nil
 		}
 	})
@@ -164,6 +165,8 @@ func (p *process) undo(ctx context.Context, name string) error {
 	defer cancel()
 	if p.unwait != nil {
 		p.unwait()
+	}
+	if p.waiting.Result != nil {
 		// The client's goroutine waits until it is rid of its result.
 		select {
 		case <-p.waiting.Result:

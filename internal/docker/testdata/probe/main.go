@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest/probe"
 )
@@ -32,7 +33,11 @@ func main() {
 		}
 		return
 	}
-	os.Exit(probe.Run(context.Background(), os.Args[1:], probe.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	// The timer keeps the runtime from ending a program that only waits.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	code := probe.Run(ctx, os.Args[1:], probe.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
+	cancel()
+	os.Exit(code)
 }
 
 // eat touches memory until there is none.
