@@ -1,0 +1,136 @@
+package search
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// What a word that no document has is worth if it stands for another.
+const (
+	beginsWith  = 0.8
+	oneMistake  = 0.7
+	isBeginning = 0.6
+	twoMistakes = 0.5
+)
+
+// maxNear bounds the terms that stand for one word.
+const maxNear = 8
+
+// near returns the terms that stand for a word which is no term: those that
+// begin with it, those that are most of its beginning, and those that are one
+// typing mistake away, or two in a long word. A mistake is a letter too many,
+// too few, other or exchanged.
+func (x *Index) near(asked string) []term {
+	letters := []rune(asked)
+	if len(letters) < 3 {
+		return nil
+	}
+	best := make(map[string]float64)
+	add := func(known string, match float64) {
+		s := stem(known)
+		best[s] = max(best[s], match)
+	}
+	first, _ := slices.BinarySearch(x.words, asked)
+	for _, known := range x.words[first:] {
+		if !strings.HasPrefix(known, asked) {
+			break
+		}
+		add(known, beginsWith)
+	}
+	for n := max(4, (2*len(letters)+2)/3); n < len(letters); n++ {
+		beginning := string(letters[:n])
+		if _, ok := slices.BinarySearch(x.words, beginning); ok {
+			add(beginning, isBeginning)
+		}
+	}
+	for known, mistakes := range x.mistyped(letters) {
+		if mistakes == 1 {
+			add(known, oneMistake)
+		} else {
+			add(known, twoMistakes)
+		}
+	}
+	terms := make([]term, 0, len(best))
+	for s, match := range best {
+		terms = append(terms, term{s, match})
+	}
+	slices.SortFunc(terms, func(a, b term) int {
+		return cmp.Or(cmp.Compare(b.match, a.match), strings.Compare(a.stem, b.stem))
+	})
+	return terms[:min(maxNear, len(terms))]
+}
+
+// mistyped yields the words that asked may be meant for, with the number of
+// mistakes, which is 1 or 2.
+func (x *Index) mistyped(asked []rune) iter.Seq2[string, int] {
+	allowed := 0
+	switch {
+	case len(asked) >= 8:
+		allowed = 2
+	case len(asked) >= 4:
+		allowed = 1
+	}
+	return func(yield func(string, int) bool) {
+		if allowed == 0 {
+			return
+		}
+		m := newMeasure(asked, allowed)
+		for length := len(asked) - allowed; length <= len(asked)+allowed; length++ {
+			for _, known := range x.byLength[length] {
+				if mistakes := m.distance(known); mistakes > 0 && mistakes <= allowed && !yield(known, mistakes) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// A measure counts the mistakes between one word and others.
+type measure struct {
+	asked   []rune
+	allowed int
+	// known is the other word; the rows are those of the table of distances
+	// between the beginnings of both words. All are kept to save memory.
+	known              []rune
+	before, last, next []int
+}
+
+func newMeasure(asked []rune, allowed int) *measure {
+	width := len(asked) + allowed + 1
+	return &measure{asked, allowed, make([]rune, 0, width), make([]int, width), make([]int, width), make([]int, width)}
+}
+
+// distance returns how many mistakes lie between the words (optimal string
+// alignment), or something over allowed as soon as it is more.
+func (m *measure) distance(known string) int {
+	m.known = m.known[:0]
+	for _, r := range known {
+		m.known = append(m.known, r)
+	}
+	a, b := m.asked, m.known
+	for j := range len(b) + 1 {
+		m.last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		m.next[0] = i
+		least := i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			m.next[j] = min(m.last[j]+1, m.next[j-1]+1, m.last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				m.next[j] = min(m.next[j], m.before[j-2]+1)
+			}
+			least = min(least, m.next[j])
+		}
+		if least > m.allowed {
+			return least
+		}
+		m.before, m.last, m.next = m.last, m.next, m.before
+	}
+	return m.last[len(b)]
+}
