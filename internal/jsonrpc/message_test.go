@@ -19,38 +19,86 @@ func TestParse(t *testing.T) {
 		want       jsonrpc.Message
 		kind       jsonrpc.Kind
 	}{
-		{"request", `{"jsonrpc":"2.0","id":1,"method":"ping"}`,
-			jsonrpc.Message{ID: raw("1"), Method: "ping"}, jsonrpc.Request},
-		{"string id", `{"id":"a\u0062","method":"m","jsonrpc":"2.0","params":{ "x" : 1 }}`,
-			jsonrpc.Message{ID: raw(`"a\u0062"`), Method: "m", Params: raw(`{ "x" : 1 }`)}, jsonrpc.Request},
-		{"notification", "\t{\"jsonrpc\":\"2.0\",\"method\":\"n/\\u0061\"} \r\n",
-			jsonrpc.Message{Method: "n/a"}, jsonrpc.Notification},
-		{"verbatim result", `{"jsonrpc":"2.0","id":12345678901234567890,"result":{"b":1e400,"a":"<>&` + "\u2028" + `","a":9007199254740993}}`,
-			jsonrpc.Message{ID: raw("12345678901234567890"), Result: raw(`{"b":1e400,"a":"<>&` + "\u2028" + `","a":9007199254740993}`)}, jsonrpc.Response},
-		{"null result", `{"jsonrpc":"2.0","id":1,"result":null,"error":null}`,
-			jsonrpc.Message{ID: raw("1"), Result: raw("null")}, jsonrpc.Response},
-		{"no result", `{"jsonrpc":"2.0","id":1}`,
-			jsonrpc.Message{ID: raw("1")}, jsonrpc.Response},
-		{"error", `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"say \"no\"","data":{"k":[1, 2]},"more":1}}`,
-			jsonrpc.Message{ID: raw("1"), Error: &jsonrpc.Error{Code: -32601, Message: `say "no"`, Data: raw(`{"k":[1, 2]}`)}}, jsonrpc.Response},
-		{"error without id", `{"jsonrpc":"2.0","error":{"code":-32700,"message":"parse"}}`,
-			jsonrpc.Message{ID: raw("null"), Error: &jsonrpc.Error{Code: -32700, Message: "parse"}}, jsonrpc.Response},
-		{"error that is text", `{"jsonrpc":"2.0","id":1,"error":"boom"}`,
-			jsonrpc.Message{ID: raw("1"), Error: &jsonrpc.Error{Message: "boom"}}, jsonrpc.Response},
-		{"error of odd types", `{"jsonrpc":"2.0","id":1,"error":{"code":"-5","message":[1]}}`,
-			jsonrpc.Message{ID: raw("1"), Error: &jsonrpc.Error{Code: -5, Message: "[1]"}}, jsonrpc.Response},
-		{"both", `{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}`,
-			jsonrpc.Message{ID: raw("1"), Result: raw("{}"), Error: &jsonrpc.Error{Code: 1, Message: "x"}}, jsonrpc.Response},
-		{"escaped member name", `{"jsonrpc":"2.0","\u0069d":7,"method":"m"}`,
-			jsonrpc.Message{ID: raw("7"), Method: "m"}, jsonrpc.Request},
-		{"member names are exact", `{"jsonrpc":"2.0","ID":7,"Method":"x","method":"m"}`,
-			jsonrpc.Message{Method: "m"}, jsonrpc.Notification},
-		{"byte order mark", "\ufeff" + `{"jsonrpc":"2.0","method":"m"}`,
-			jsonrpc.Message{Method: "m"}, jsonrpc.Notification},
-		{"invalid UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"a\xff\xfeb\"}",
-			jsonrpc.Message{ID: raw("1"), Result: raw("\"a\ufffdb\"")}, jsonrpc.Response},
-		{"as deep as allowed", `{"jsonrpc":"2.0","method":"m","params":` + nested(jsonrpc.MaxDepth-1) + `}`,
-			jsonrpc.Message{Method: "m", Params: raw(nested(jsonrpc.MaxDepth - 1))}, jsonrpc.Notification},
+		{
+			"request", `{"jsonrpc":"2.0","id":1,"method":"ping"}`,
+			jsonrpc.Message{ID: raw("1"), Method: "ping"},
+			jsonrpc.Request,
+		},
+		{
+			"string id", `{"id":"a\u0062","method":"m","jsonrpc":"2.0","params":{ "x" : 1 }}`,
+			jsonrpc.Message{ID: raw(`"a\u0062"`), Method: "m", Params: raw(`{ "x" : 1 }`)},
+			jsonrpc.Request,
+		},
+		{
+			"notification", "\t{\"jsonrpc\":\"2.0\",\"method\":\"n/\\u0061\"} \r\n",
+			jsonrpc.Message{Method: "n/a"},
+			jsonrpc.Notification,
+		},
+		{
+			"verbatim result", `{"jsonrpc":"2.0","id":12345678901234567890,"result":{"b":1e400,"a":"<>&` + "\u2028" + `","a":9007199254740993}}`,
+			jsonrpc.Message{ID: raw("12345678901234567890"), Result: raw(`{"b":1e400,"a":"<>&` + "\u2028" + `","a":9007199254740993}`)},
+			jsonrpc.Response,
+		},
+		{
+			"null result", `{"jsonrpc":"2.0","id":1,"result":null,"error":null}`,
+			jsonrpc.Message{ID: raw("1"), Result: raw("null")},
+			jsonrpc.Response,
+		},
+		{
+			"no result", `{"jsonrpc":"2.0","id":1}`,
+			jsonrpc.Message{ID: raw("1")},
+			jsonrpc.Response,
+		},
+		{
+			"error", `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"say \"no\"","data":{"k":[1, 2]},"more":1}}`,
+			jsonrpc.Message{ID: raw("1"), Error: &jsonrpc.Error{Code: -32601, Message: `say "no"`, Data: raw(`{"k":[1, 2]}`)}},
+			jsonrpc.Response,
+		},
+		{
+			"error without id", `{"jsonrpc":"2.0","error":{"code":-32700,"message":"parse"}}`,
+			jsonrpc.Message{ID: raw("null"), Error: &jsonrpc.Error{Code: -32700, Message: "parse"}},
+			jsonrpc.Response,
+		},
+		{
+			"error that is text", `{"jsonrpc":"2.0","id":1,"error":"boom"}`,
+			jsonrpc.Message{ID: raw("1"), Error: &jsonrpc.Error{Message: "boom"}},
+			jsonrpc.Response,
+		},
+		{
+			"error of odd types", `{"jsonrpc":"2.0","id":1,"error":{"code":"-5","message":[1]}}`,
+			jsonrpc.Message{ID: raw("1"), Error: &jsonrpc.Error{Code: -5, Message: "[1]"}},
+			jsonrpc.Response,
+		},
+		{
+			"both", `{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}`,
+			jsonrpc.Message{ID: raw("1"), Result: raw("{}"), Error: &jsonrpc.Error{Code: 1, Message: "x"}},
+			jsonrpc.Response,
+		},
+		{
+			"escaped member name", `{"jsonrpc":"2.0","\u0069d":7,"method":"m"}`,
+			jsonrpc.Message{ID: raw("7"), Method: "m"},
+			jsonrpc.Request,
+		},
+		{
+			"member names are exact", `{"jsonrpc":"2.0","ID":7,"Method":"x","method":"m"}`,
+			jsonrpc.Message{Method: "m"},
+			jsonrpc.Notification,
+		},
+		{
+			"byte order mark", "\ufeff" + `{"jsonrpc":"2.0","method":"m"}`,
+			jsonrpc.Message{Method: "m"},
+			jsonrpc.Notification,
+		},
+		{
+			"invalid UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"a\xff\xfeb\"}",
+			jsonrpc.Message{ID: raw("1"), Result: raw("\"a\ufffdb\"")},
+			jsonrpc.Response,
+		},
+		{
+			"as deep as allowed", `{"jsonrpc":"2.0","method":"m","params":` + nested(jsonrpc.MaxDepth-1) + `}`,
+			jsonrpc.Message{Method: "m", Params: raw(nested(jsonrpc.MaxDepth - 1))},
+			jsonrpc.Notification,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -130,9 +178,20 @@ func TestInteger(t *testing.T) {
 		want int64
 		ok   bool
 	}{
-		{`7`, 7, true}, {`"7"`, 7, true}, {`7.0`, 7, true}, {`7e0`, 7, true}, {`-3`, -3, true},
-		{`7.5`, 0, false}, {`""`, 0, false}, {``, 0, false}, {`null`, 0, false}, {`"x"`, 0, false},
-		{`9223372036854775808`, 0, false}, {`1e400`, 0, false}, {`"NaN"`, 0, false}, {`{}`, 0, false},
+		{`7`, 7, true},
+		{`"7"`, 7, true},
+		{`7.0`, 7, true},
+		{`7e0`, 7, true},
+		{`-3`, -3, true},
+		{`7.5`, 0, false},
+		{`""`, 0, false},
+		{``, 0, false},
+		{`null`, 0, false},
+		{`"x"`, 0, false},
+		{`9223372036854775808`, 0, false},
+		{`1e400`, 0, false},
+		{`"NaN"`, 0, false},
+		{`{}`, 0, false},
 	}
 	for _, test := range tests {
 		if got, ok := jsonrpc.Integer(raw(test.raw)); got != test.want || ok != test.ok {
@@ -147,16 +206,31 @@ func TestAppend(t *testing.T) {
 		m    jsonrpc.Message
 		want string
 	}{
-		{"request", jsonrpc.Message{ID: raw("1"), Method: "m", Params: raw(`{"b":1, "a":"<>&` + "\u2028" + `"}`)},
-			`{"jsonrpc":"2.0","id":1,"method":"m","params":{"b":1, "a":"<>&` + "\u2028" + `"}}`},
-		{"line breaks are compacted", jsonrpc.Message{Method: "m", Params: raw("{\r\n  \"a\": \"<x> y\",\n  \"b\": [ 1 ]\n}\n")},
-			`{"jsonrpc":"2.0","method":"m","params":{"a":"<x> y","b":[1]}}`},
-		{"carriage return", jsonrpc.Message{Method: "m", Params: raw("[1,\r2]")},
-			`{"jsonrpc":"2.0","method":"m","params":[1,2]}`},
-		{"text is escaped", jsonrpc.Message{ID: raw("null"), Error: &jsonrpc.Error{Code: -1, Message: "a\"\\\n\t\x01<\u2028"}},
-			`{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"a\"\\\n\t\u0001<` + "\u2028" + `"}}`},
-		{"error data", jsonrpc.Message{ID: raw(`"x"`), Error: &jsonrpc.Error{Data: raw("[1.0]")}},
-			`{"jsonrpc":"2.0","id":"x","error":{"code":0,"message":"","data":[1.0]}}`},
+		{
+			"request",
+			jsonrpc.Message{ID: raw("1"), Method: "m", Params: raw(`{"b":1, "a":"<>&` + "\u2028" + `"}`)},
+			`{"jsonrpc":"2.0","id":1,"method":"m","params":{"b":1, "a":"<>&` + "\u2028" + `"}}`,
+		},
+		{
+			"line breaks are compacted",
+			jsonrpc.Message{Method: "m", Params: raw("{\r\n  \"a\": \"<x> y\",\n  \"b\": [ 1 ]\n}\n")},
+			`{"jsonrpc":"2.0","method":"m","params":{"a":"<x> y","b":[1]}}`,
+		},
+		{
+			"carriage return",
+			jsonrpc.Message{Method: "m", Params: raw("[1,\r2]")},
+			`{"jsonrpc":"2.0","method":"m","params":[1,2]}`,
+		},
+		{
+			"text is escaped",
+			jsonrpc.Message{ID: raw("null"), Error: &jsonrpc.Error{Code: -1, Message: "a\"\\\n\t\x01<\u2028"}},
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"a\"\\\n\t\u0001<` + "\u2028" + `"}}`,
+		},
+		{
+			"error data",
+			jsonrpc.Message{ID: raw(`"x"`), Error: &jsonrpc.Error{Data: raw("[1.0]")}},
+			`{"jsonrpc":"2.0","id":"x","error":{"code":0,"message":"","data":[1.0]}}`,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -45,8 +45,8 @@ type Member struct {
 func Members(object []byte) iter.Seq2[Member, error] {
 	return func(yield func(Member, error) bool) {
 		s := scanner{data: object}
-		for first := true; ; first = false {
-			more, ok := s.next('{', '}', first)
+		for {
+			more, ok := s.next('{', '}')
 			if !ok {
 				yield(Member{}, s.err())
 				return
@@ -73,8 +73,8 @@ func Members(object []byte) iter.Seq2[Member, error] {
 func Elements(array []byte) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		s := scanner{data: array}
-		for first := true; ; first = false {
-			more, ok := s.next('[', ']', first)
+		for {
+			more, ok := s.next('[', ']')
 			if !ok {
 				yield(nil, s.err())
 				return
@@ -104,6 +104,8 @@ type scanner struct {
 	// valueEnd is where the value of the last member ended, before the
 	// whitespace after it.
 	valueEnd int
+	// begun reports that next is inside its array or object.
+	begun bool
 }
 
 func (s *scanner) fail(problem string) error {
@@ -155,8 +157,10 @@ func (s *scanner) take(c byte) bool {
 
 // next moves to the next entry of the outermost array or object, and reports
 // whether there is one. After the last it demands the end of the data.
-func (s *scanner) next(open, end byte, first bool) (more, ok bool) {
+func (s *scanner) next(open, end byte) (more, ok bool) {
+	first := !s.begun
 	if first {
+		s.begun = true
 		if s.space(); !s.take(open) {
 			return false, false
 		}

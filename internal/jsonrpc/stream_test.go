@@ -63,20 +63,32 @@ func TestReader(t *testing.T) {
 		{"broken batch", "[" + ping + ",\n" + note + "\n", 0, []string{
 			`dropped "[{\"jsonrpc\":\"2.0\",\"i": unexpected end at byte 42`, note, "EOF",
 		}},
-		{"long line within the buffer", strings.Repeat(" ", 11) + "\n" + strings.Repeat(" ", 10) + "\n", 10,
-			[]string{"long, id ", "EOF"}},
+		{
+			"long line within the buffer", strings.Repeat(" ", 11) + "\n" + strings.Repeat(" ", 10) + "\n", 10,
+			[]string{"long, id ", "EOF"},
+		},
 		{"long garbage", long("%s") + "\n" + note + "\n", 50_000, []string{"long, id ", note, "EOF"}},
 		{"long without line break", long("%s"), 50_000, []string{"long, id ", "EOF"}},
-		{"long response, id first", long(`{"jsonrpc":"2.0","id":42,"result":"%s"}`) + "\n" + note + "\n", 50_000,
-			[]string{"long, id 42", note, "EOF"}},
-		{"long response, id last", long(`{"result":{"a":"%s"},"jsonrpc":"2.0","id":"s"}`) + "\n" + note + "\n", 50_000,
-			[]string{`long, id "s"`, note, "EOF"}},
-		{"long response, another id last", long(`{"result":{"a":"%s","x":{"id":5}}}`) + "\n", 50_000,
-			[]string{"long, id ", "EOF"}},
-		{"long request", long(`{"jsonrpc":"2.0","method":"m","id":42,"params":"%s"}`) + "\n", 50_000,
-			[]string{"long, id ", "EOF"}},
-		{"longer than the buffer", long(`{"jsonrpc":"2.0","id":42,"result":"%s"}`) + "\n", 0,
-			[]string{long(`{"jsonrpc":"2.0","id":42,"result":"%s"}`), "EOF"}},
+		{
+			"long response, id first", long(`{"jsonrpc":"2.0","id":42,"result":"%s"}`) + "\n" + note + "\n", 50_000,
+			[]string{"long, id 42", note, "EOF"},
+		},
+		{
+			"long response, id last", long(`{"result":{"a":"%s"},"jsonrpc":"2.0","id":"s"}`) + "\n" + note + "\n", 50_000,
+			[]string{`long, id "s"`, note, "EOF"},
+		},
+		{
+			"long response, another id last", long(`{"result":{"a":"%s","x":{"id":5}}}`) + "\n", 50_000,
+			[]string{"long, id ", "EOF"},
+		},
+		{
+			"long request", long(`{"jsonrpc":"2.0","method":"m","id":42,"params":"%s"}`) + "\n", 50_000,
+			[]string{"long, id ", "EOF"},
+		},
+		{
+			"longer than the buffer", long(`{"jsonrpc":"2.0","id":42,"result":"%s"}`) + "\n", 0,
+			[]string{long(`{"jsonrpc":"2.0","id":42,"result":"%s"}`), "EOF"},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -101,6 +113,21 @@ func TestReaderLimitIsExact(t *testing.T) {
 				t.Errorf("line of %d bytes at limit %d: %.40q, want it refused", len(line), size-1, got[0])
 			}
 		}
+	}
+}
+
+func TestReaderDefaultLimit(t *testing.T) {
+	fill := func(size int) io.Reader {
+		const start, end = `{"jsonrpc":"2.0","id":1,"result":"`, "\"}\n"
+		body := strings.Repeat("x", size-len(start)-len(end)+1)
+		return io.MultiReader(strings.NewReader(start), strings.NewReader(body), strings.NewReader(end))
+	}
+	if m, err := jsonrpc.NewReader(fill(16<<20), jsonrpc.ReaderOptions{}).Read(); err != nil || len(m.Result) < 16<<20-50 {
+		t.Errorf("Read() = %d bytes of result, %v for a line of 16 MiB, want it accepted", len(m.Result), err)
+	}
+	var long *jsonrpc.LineError
+	if _, err := jsonrpc.NewReader(fill(16<<20+1), jsonrpc.ReaderOptions{}).Read(); !errors.As(err, &long) || string(long.ID) != "1" {
+		t.Errorf("Read() = %v for a line over 16 MiB, want a LineError with id 1", err)
 	}
 }
 

@@ -88,8 +88,10 @@ func TestCallReturnsErrorsWhole(t *testing.T) {
 		answer string
 		want   *jsonrpc.Error
 	}{
-		{`"error":{"code":-32042,"message":"say \"x\"","data":{"b":1,"a":9007199254740993,"a":2}}`,
-			&jsonrpc.Error{Code: -32042, Message: `say "x"`, Data: json.RawMessage(`{"b":1,"a":9007199254740993,"a":2}`)}},
+		{
+			`"error":{"code":-32042,"message":"say \"x\"","data":{"b":1,"a":9007199254740993,"a":2}}`,
+			&jsonrpc.Error{Code: -32042, Message: `say "x"`, Data: json.RawMessage(`{"b":1,"a":9007199254740993,"a":2}`)},
+		},
 		{`"result":{},"error":{"code":1,"message":"both"}`, &jsonrpc.Error{Code: 1, Message: "both"}},
 	}
 	for i, test := range tests {

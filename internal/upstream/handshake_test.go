@@ -39,14 +39,16 @@ func TestConnectFindsTheEra(t *testing.T) {
 		{"a result with legacy versions only", probe + `< {"id":1,"result":{"supportedVersions":["2025-11-25"],"capabilities":{}}}` + "\n" + initialize + accepted + ready, legacy},
 		{"version refused", probe + `< {"id":1,"error":{"code":-32022,"message":"v","data":{"supported":["2025-11-25"],"requested":"2026-07-28"}}}` + "\n" + initialize + accepted + ready, legacy},
 		{"garbage before", "< Starting server ...\n" + probe + "< []\n< {\"id\":null,\"error\":{\"code\":-32700,\"message\":\"x\"}}\n< {\"id\":\"1\",\"error\":{\"code\":-32601,\"message\":\"x\"}}\n" + initialize + accepted + ready, legacy},
-		{"modern", probe + `< {"id":1,"result":{"supportedVersions":["2025-11-25","2026-07-28"],"capabilities":{"x":1},"instructions":"i","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","more":true}}}}`,
+		{
+			"modern", probe + `< {"id":1,"result":{"supportedVersions":["2025-11-25","2026-07-28"],"capabilities":{"x":1},"instructions":"i","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","more":true}}}}`,
 			upstream.Info{
 				Era:             upstream.Modern,
 				ProtocolVersion: "2026-07-28",
 				Server:          json.RawMessage(`{"name":"s","more":true}`),
 				Capabilities:    json.RawMessage(`{"x":1}`),
 				Instructions:    "i",
-			}},
+			},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -58,7 +60,7 @@ func TestConnectFindsTheEra(t *testing.T) {
 				t.Fatalf("Connect() = %v", err)
 			}
 			played()
-			defer s.Close()
+			defer end(t, s)
 			if diff := cmp.Diff(test.want, s.Info()); diff != "" {
 				t.Errorf("Info() (-want +got):\n%s", diff)
 			}

@@ -98,7 +98,10 @@ func (s *Session) compose(era Era, params json.RawMessage, token int64) (json.Ra
 	}
 	// Of repeated members the last counts, as for decoders of JSON.
 	composed = append(composed, '{')
-	for m := range jsonrpc.Members(params) {
+	for m, err := range jsonrpc.Members(params) {
+		if err != nil {
+			return nil, err
+		}
 		if string(m.Name) == "_meta" {
 			if metas--; metas > 0 {
 				continue

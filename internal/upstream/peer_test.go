@@ -107,6 +107,14 @@ func start(f func()) (wait func()) {
 	return func() { <-done }
 }
 
+// end closes a session that must close cleanly.
+func end(t *testing.T, s *upstream.Session) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+}
+
 const legacyHandshake = `
 	> {"id":1,"method":"initialize","params":INIT}
 	< {"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{},"resources":{}},"serverInfo":{"name":"s","version":"0"}}}

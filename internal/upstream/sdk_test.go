@@ -23,8 +23,8 @@ import (
 // serveSDK runs a server of the official SDK and returns the client's end.
 func serveSDK(t testing.TB, server *sdk.Server) io.ReadWriteCloser {
 	t.Helper()
-	client, end := pipe()
-	session, err := server.Connect(context.Background(), &sdk.IOTransport{Reader: end, Writer: end}, nil)
+	client, far := pipe()
+	session, err := server.Connect(context.Background(), &sdk.IOTransport{Reader: far, Writer: far}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestOfficialSDKServers(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Connect() = %v", err)
 			}
-			defer s.Close()
+			defer end(t, s)
 			info := s.Info()
 			if info.Era != test.want || info.ProtocolVersion != test.version || info.Instructions != "use me" {
 				t.Errorf("Info() = %+v, want era %s, version %s", info, test.want, test.version)
@@ -238,7 +238,7 @@ func TestSamplingThroughServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer end(t, s)
 	got, err := s.Call(t.Context(), "tools/call", json.RawMessage(`{"name":"ask"}`), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -246,6 +246,35 @@ func TestSamplingThroughServe(t *testing.T) {
 	if text := firstText(t, got); text != "decline" {
 		t.Errorf("ask = %s, want decline", text)
 	}
+}
+
+func TestListenIsACall(t *testing.T) {
+	server := newServer("2026-07-28")
+	heard := make(chan string, 10)
+	o := options("")
+	o.Notify = func(method string, params json.RawMessage) { heard <- method + " " + string(params) }
+	s, err := upstream.Connect(t.Context(), serveSDK(t, server), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	wait := start(func() {
+		_, err := s.Call(ctx, "subscriptions/listen", json.RawMessage(`{"notifications":{"toolsListChanged":true}}`), nil)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("Call(subscriptions/listen) = %v, want %v", err, context.Canceled)
+		}
+	})
+	if got := <-heard; !strings.HasPrefix(got, "notifications/subscriptions/acknowledged ") {
+		t.Errorf("first notification = %s, want the acknowledgement", got)
+	}
+	server.RemoveTools("fail")
+	got := <-heard
+	if !strings.HasPrefix(got, "notifications/tools/list_changed ") || !strings.Contains(got, "io.modelcontextprotocol/subscriptionId") {
+		t.Errorf("second notification = %s, want the change with its subscription", got)
+	}
+	cancel()
+	wait()
 }
 
 // echoPeer answers each request with a small result, as cheaply as can be.

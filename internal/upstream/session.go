@@ -77,7 +77,11 @@ type Options struct {
 	// Notify, if set, is called with each notification of the server that is
 	// neither progress nor a cancellation, one after the other and in order.
 	// The notifications before a response are delivered before Call returns
-	// it, unless Notify takes longer than 100 ms. It must not call Close.
+	// it, unless Notify takes longer than 100 ms. Changes of the same list are
+	// reported once as long as they wait; of other notifications those beyond
+	// 1,024 waiting ones are lost and counted. Notify must not call Close, and
+	// a Call in it is slow, since it waits for Notify. A modern server
+	// notifies only while a Call of subscriptions/listen is under way.
 	Notify func(method string, params json.RawMessage)
 	// Serve, if set, answers requests of the server except ping, each in a
 	// goroutine of its own. Its context ends when the server cancels the
