@@ -48,7 +48,7 @@ type answer struct {
 // If progress is set the server is asked for progress, and progress is called
 // with the params of each notification as the server sent them, in order, by
 // the goroutine of the caller, before Call returns. Their progressToken is
-// ours; see [SetProgressToken]. If the consumer is slow the oldest of more
+// ours, for the caller to replace ([jsonrpc.With]). If the consumer is slow the oldest of more
 // than 256 waiting notifications are lost.
 func (s *Session) Call(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
 	if err := ctx.Err(); err != nil {

@@ -188,7 +188,7 @@ func TestProgressComesInOrderAndBeforeTheResult(t *testing.T) {
 		group.Go(func() {
 			var got []string
 			result, err := s.Call(t.Context(), "m", nil, func(params json.RawMessage) {
-				theirs, err := upstream.SetProgressToken(params, json.RawMessage(`"t"`))
+				theirs, err := jsonrpc.With(params, "progressToken", json.RawMessage(`"t"`))
 				if err != nil {
 					t.Error(err)
 				}
@@ -199,7 +199,7 @@ func TestProgressComesInOrderAndBeforeTheResult(t *testing.T) {
 			}
 			var want []string
 			for i := range 5 {
-				want = append(want, fmt.Sprintf(`{"progressToken":"t","progress":%d,"call":%s}`, i, result))
+				want = append(want, fmt.Sprintf(`{"progress":%d,"progressToken":"t","call":%s}`, i, result))
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("progress of call %s (-want +got):\n%s", result, diff)

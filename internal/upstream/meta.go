@@ -141,20 +141,3 @@ func appendMeta(composed []byte, era Era, meta json.RawMessage, own []byte) []by
 	}
 	return append(append(composed, own...), '}')
 }
-
-// SetProgressToken returns the params of a progress notification with token
-// in the place of the one they have, and everything else as it was written.
-// Token is a JSON string or number.
-func SetProgressToken(params, token json.RawMessage) (json.RawMessage, error) {
-	set := make([]byte, 0, len(params)+len(token)+16)
-	set = append(append(set, `{"progressToken":`...), token...)
-	for m, err := range jsonrpc.Members(params) {
-		if err != nil {
-			return nil, fmt.Errorf("progress: %w", err)
-		}
-		if string(m.Name) != metaProgress {
-			set = append(append(set, ','), m.Raw...)
-		}
-	}
-	return append(set, '}'), nil
-}
