@@ -24,7 +24,7 @@ func floors() [][]string {
 		1:  {"catalog", "rules", "search"},
 		2:  {"sandbox"},
 		3:  {"approval", "audit", "access", "inventory"},
-		4:  {"docker", "upstream"},
+		4:  {"docker", "plan", "upstream"},
 		5:  {"fleet"},
 		6:  {"call"},
 		7:  {"meta", "provision", "capability"},

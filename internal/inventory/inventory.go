@@ -103,9 +103,11 @@ type Inventory struct {
 	offers Store
 	eras   EraStore
 
-	// mu guards known.
+	// mu guards known and changed.
 	mu    sync.RWMutex
 	known map[Key]Offer
+	// changed is closed and replaced by each change of an offer.
+	changed chan struct{}
 
 	// eraMu guards era, which is nil until it was read.
 	eraMu sync.Mutex
@@ -115,7 +117,7 @@ type Inventory struct {
 // New returns an inventory over the two stores, which may be one value. It
 // reads nothing yet.
 func New(offers Store, eras EraStore) *Inventory {
-	return &Inventory{offers: offers, eras: eras, known: map[Key]Offer{}}
+	return &Inventory{offers: offers, eras: eras, known: map[Key]Offer{}, changed: make(chan struct{})}
 }
 
 // Load reads the offers of the keys into memory, in one query.
@@ -162,6 +164,8 @@ func (i *Inventory) Put(ctx context.Context, key Key, offer Offer) (changed bool
 	}
 	i.mu.Lock()
 	i.known[key] = offer
+	close(i.changed)
+	i.changed = make(chan struct{})
 	i.mu.Unlock()
 	if err := i.offers.PutOffer(ctx, key, offer); err != nil {
 		return true, fmt.Errorf("keep offer: %w", err)

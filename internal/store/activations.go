@@ -77,3 +77,14 @@ func (db *DB) PutActivation(ctx context.Context, a Activation) error {
 func (db *DB) DeleteActivation(ctx context.Context, who principal.Principal, server string) error {
 	return db.exec(ctx, `DELETE FROM activations WHERE principal = ? AND server = ?`, who.ID, server)
 }
+
+// ActivationRevision returns a text that changes when anybody's activations do.
+func (db *DB) ActivationRevision(ctx context.Context) (string, error) {
+	var revision string
+	err := db.sql.QueryRowContext(ctx,
+		`SELECT count(*) || ' ' || ifnull(max(at), 0) || ' ' || ifnull(sum(at % 1000000007), 0) FROM activations`).Scan(&revision)
+	if err != nil {
+		return "", db.failed(fmt.Errorf("activations: %w", err))
+	}
+	return revision, nil
+}

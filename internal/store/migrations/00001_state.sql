@@ -53,3 +53,9 @@ CREATE TABLE activations (
     at        INTEGER NOT NULL,
     PRIMARY KEY (principal, server)
 ) STRICT;
+
+-- What was learned of the surroundings, such as what the engine cannot enforce.
+CREATE TABLE facts (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT;

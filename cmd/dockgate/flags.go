@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/call"
+	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/docker"
+)
+
+// flags are those of every command.
+type flags struct {
+	state    string
+	config   string
+	catalogs []string
+	host     string
+	context  string
+	verbose  bool
+}
+
+func (f *flags) register(root *cobra.Command) {
+	set := root.PersistentFlags()
+	set.StringVar(&f.state, "state", "", "state `folder` (default $DOCKGATE_STATE, else $XDG_STATE_HOME/dockgate)")
+	set.StringVar(&f.config, "config", "", "configuration `file` (default $XDG_CONFIG_HOME/dockgate/config.yaml, if it is there)")
+	set.StringArrayVar(&f.catalogs, "catalog", nil, "catalog `file` on top of the built-in one; repeatable, later wins")
+	set.StringVar(&f.host, "host", "", "Docker engine to use (default $DOCKER_HOST, else the current Docker context)")
+	set.StringVar(&f.context, "context", "", "Docker context to use (default $DOCKER_CONTEXT)")
+	set.BoolVarP(&f.verbose, "verbose", "v", false, "say more on standard error")
+}
+
+// options joins flags, environment and configuration file, in this order.
+func (f *flags) options() (daemon.Options, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return daemon.Options{}, fmt.Errorf("home folder: %w", err)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return daemon.Options{}, fmt.Errorf("working directory: %w", err)
+	}
+	config, err := f.loadConfig(home)
+	if err != nil {
+		return daemon.Options{}, err
+	}
+	config.Catalogs = append(config.Catalogs, f.catalogs...)
+	level := slog.LevelInfo
+	if f.verbose {
+		level = slog.LevelDebug
+	}
+	return daemon.Options{
+		State:   first(f.state, os.Getenv("DOCKGATE_STATE"), filepath.Join(first(os.Getenv("XDG_STATE_HOME"), filepath.Join(home, ".local", "state")), "dockgate")),
+		Config:  config,
+		Engine:  f.engine(),
+		Home:    home,
+		Dir:     dir,
+		Env:     os.LookupEnv,
+		Version: version,
+		Logger:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+	}, nil
+}
+
+func (f *flags) loadConfig(home string) (daemon.Config, error) {
+	if f.config != "" {
+		return daemon.LoadConfig(f.config)
+	}
+	path := filepath.Join(first(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "dockgate", "config.yaml")
+	config, err := daemon.LoadConfig(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return daemon.Config{}, nil
+	}
+	return config, err
+}
+
+func (f *flags) engine() docker.Options {
+	return docker.Options{
+		Host:      first(f.host, os.Getenv("DOCKER_HOST")),
+		Context:   first(f.context, os.Getenv("DOCKER_CONTEXT")),
+		ConfigDir: os.Getenv("DOCKER_CONFIG"),
+		CertPath:  os.Getenv("DOCKER_CERT_PATH"),
+	}
+}
+
+func first(values ...string) string {
+	for _, value := range values {
+		if value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+// open makes the parts of a gateway for a command that serves nobody.
+func (f *flags) open(ctx context.Context) (*daemon.Daemon, error) {
+	options, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	return daemon.Open(ctx, options)
+}
+
+// lightMemory trades memory, which the gateway hardly uses, for time: calls
+// allocate much and keep little. The limit keeps the trade within bounds.
+func lightMemory() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(64 << 20)
+	}
+}
+
+// A usageError is a command line that cannot be understood.
+type usageError struct {
+	cmd *cobra.Command
+	err error
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+
+func (e *usageError) Unwrap() error { return e.err }
+
+// Hint shows how the command is used.
+func (e *usageError) Hint() string { return "see: " + e.cmd.CommandPath() + " --help" }
+
+// exitCode maps an error to the exit code of the process.
+func exitCode(err error) int {
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return 2
+	}
+	switch call.Code(err) {
+	case approval.CodePending, approval.CodeDenied:
+		return 5
+	}
+	return 1
+}

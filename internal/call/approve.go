@@ -1,0 +1,201 @@
+package call
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/audit"
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/fleet"
+	"github.com/dockgate/dockgate/internal/inventory"
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/upstream"
+)
+
+// question is what a person is asked about a server.
+func question(r Request, made plan.Plan) approval.Request {
+	return approval.Request{
+		Server: r.Server, Grant: made.Grant, GrantDigest: made.GrantDigest, Principal: r.Principal,
+		Details: approval.Details{Title: made.Entry.Title, Description: made.Entry.Description, Origin: made.Entry.Origin},
+	}
+}
+
+// approved returns nil once the server may start with its grant.
+func (c *Caller) approved(ctx context.Context, r Request, made plan.Plan) error {
+	if c.Approved(made) {
+		return nil
+	}
+	c.tell(r, "waiting for the approval of "+r.Server)
+	return c.Book.Require(ctx, question(r, made), r.Person, c.wait(r))
+}
+
+func (c *Caller) wait(r Request) time.Duration {
+	return cmp.Or(r.Client.ApprovalWait, c.Options.ApprovalWait)
+}
+
+// known refuses a call for a tool that the server did not have when it ran
+// last, so that a typo starts nothing.
+func (c *Caller) known(ctx context.Context, r Request, made plan.Plan) error {
+	if r.Method != methodCallTool {
+		return nil
+	}
+	offer, ok, err := c.Offer(ctx, made)
+	if err != nil || !ok {
+		return err
+	}
+	if _, found := offer.Tool(r.Item); !found {
+		return unknownTool(r, offer.Tools)
+	}
+	return nil
+}
+
+// pinned returns nil once the tool is the one that was approved.
+func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan) error {
+	if r.Method != methodCallTool {
+		return nil
+	}
+	offer, _, err := c.Offer(ctx, made)
+	if err != nil {
+		return err
+	}
+	listed, found := offer.Tool(r.Item)
+	if !found {
+		return unknownTool(r, offer.Tools)
+	}
+	key := approval.Key{Server: r.Server, GrantDigest: made.GrantDigest}
+	if c.Book.CheckTool(key, r.Item, listed.Pin).State == approval.Approved {
+		return nil
+	}
+	c.tell(r, "waiting for the approval of the tool "+r.Item)
+	return c.Book.RequireTool(ctx, question(r, made), listed.Definition, r.Person, c.wait(r))
+}
+
+// Offer returns what a planned server offered when it ran last; ok is false
+// if it never ran with this plan.
+func (c *Caller) Offer(ctx context.Context, made plan.Plan) (offer inventory.Offer, ok bool, err error) {
+	era, err := c.Offers.Era(ctx, made.Spec.Image.Pin.Digest)
+	if err != nil || era == "" {
+		return inventory.Offer{}, false, err
+	}
+	return c.Offers.Offer(ctx, offerKey(made, era))
+}
+
+// Preload reads what planned servers offered into memory, in one query.
+func (c *Caller) Preload(ctx context.Context, plans map[string]plan.Plan) error {
+	var wanted []inventory.Key
+	for _, made := range plans {
+		era, err := c.Offers.Era(ctx, made.Spec.Image.Pin.Digest)
+		if err != nil {
+			return err
+		}
+		if era != "" {
+			wanted = append(wanted, offerKey(made, era))
+		}
+	}
+	return c.Offers.Load(ctx, wanted)
+}
+
+func offerKey(made plan.Plan, era string) inventory.Key {
+	return inventory.Key{Spec: made.Digest, Era: era}
+}
+
+// listed keeps what a server offers and pins its tools: the first listing by
+// the approval of the server, what is new or changed later by its own.
+func (c *Caller) listed(ctx context.Context, r Request, made plan.Plan, info upstream.Info, offer upstream.Offer) error {
+	for _, reason := range offer.Refused {
+		c.Logger.WarnContext(ctx, "tool left out", "server", r.Server, "err", reason)
+	}
+	for _, list := range offer.Cut {
+		c.Logger.WarnContext(ctx, "list is too long and was cut", "server", r.Server, "list", list)
+	}
+	held, err := c.Book.Pin(ctx, question(r, made), offer.Tools)
+	if err != nil {
+		return err
+	}
+	for _, change := range held {
+		c.Logger.InfoContext(ctx, "tool is held until it is approved", "server", r.Server, "tool", change.Name)
+	}
+	instructions, err := json.Marshal(info.Instructions)
+	if err != nil {
+		return err
+	}
+	_, err = c.Offers.Put(ctx, offerKey(made, string(info.Era)), inventory.Offer{
+		Tools:   inventory.NewTools(offer.Tools),
+		Prompts: offer.Prompts, Resources: offer.Resources, Templates: offer.Templates,
+		Capabilities: info.Capabilities, Info: info.Server, Instructions: instructions,
+		Taken: time.Now(),
+	})
+	return err
+}
+
+func unknownTool(r Request, tools []inventory.Tool) error {
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	return &UnknownItemError{Server: r.Server, Kind: "tool", Item: r.Item, Nearest: catalog.Nearest(r.Item, names)}
+}
+
+// decided records that a call was let through, or why not.
+func (c *Caller) decided(r Request, order fleet.Order, err error) error {
+	record := entry(r, audit.KindCall)
+	record.Outcome = "allowed"
+	if err != nil {
+		record.Outcome, record.Code = "refused", Code(err)
+		record.Detail["reason"] = err.Error()
+		var denied *approval.DeniedError
+		if errors.As(err, &denied) {
+			record.Kind = audit.KindDenial
+		}
+	} else {
+		record.Detail["image"] = order.Spec.Image.Pin.Digest
+	}
+	return c.append(record)
+}
+
+// answered records how a call ended.
+func (c *Caller) answered(r Request, result []byte, err error, took time.Duration) error {
+	record := entry(r, audit.KindResult)
+	record.Outcome, record.Code = "ok", Code(err)
+	record.DurationUS, record.Bytes = took.Microseconds(), int64(len(result))
+	var answer *jsonrpc.Error
+	switch {
+	case errors.As(err, &answer):
+		record.Outcome = "error"
+	case err != nil:
+		record.Outcome = "failed"
+		record.Detail["reason"] = err.Error()
+	}
+	return c.append(record)
+}
+
+func entry(r Request, kind audit.Kind) audit.Record {
+	return audit.Record{
+		Kind: kind, Session: r.Session, Principal: r.Principal.ID, Server: r.Server, Tool: r.Item,
+		Arguments: audit.Digest(r.Arguments),
+		Detail:    map[string]string{"method": r.Method, "via": r.Via},
+	}
+}
+
+func (c *Caller) append(record audit.Record) error {
+	if err := c.Record.Append(record); err != nil {
+		c.Logger.Error("audit record failed, refusing", "server", record.Server, "err", err)
+		return &RecordError{Err: err}
+	}
+	return nil
+}
+
+// waiting turns the end of our own patience into an answer; any other error stays.
+func (c *Caller) waiting(ctx context.Context, r Request, doing string, err error) error {
+	if r.Waiting == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &WaitingError{Server: r.Server, Doing: doing}
+	}
+	return err
+}
+
+const methodCallTool = "tools/call"

@@ -1,0 +1,241 @@
+// Package call is the way of a call. Whatever reaches a tool, a prompt or a
+// resource of a server comes through [Caller.Do]: a direct call, execute_tool,
+// the command line.
+//
+// In one place it plans the server, asks whether it is approved, asks whether
+// the tool is the one that was approved, records the decision, denials
+// included, and only then passes the request on. If the record fails the
+// answer is a refusal. Arguments and results pass as the bytes they are.
+package call
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/audit"
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/fleet"
+	"github.com/dockgate/dockgate/internal/inventory"
+	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/upstream"
+)
+
+// Patience is how long a call without a progress token waits for an approval,
+// a pull and a start together. Clients give up after 60 s; until then they
+// need an answer that says what goes on.
+const Patience = 45 * time.Second
+
+// A Client is who calls, and how to reach them while the call lasts.
+type Client struct {
+	Principal principal.Principal
+	// Session names the client's session, for the record and for servers of
+	// which each session has its own.
+	Session string
+	// Via is how the call came: "direct", "execute_tool", "command line".
+	Via string
+	// Person is how whoever may approve can be asked during this call.
+	Person approval.Person
+	// Progress is nil unless the client sent a token. It gets the params of
+	// the server's progress notifications.
+	Progress func(json.RawMessage)
+	// Waiting is nil unless the client sent a token. It is told in words what
+	// the call waits for before the server has it.
+	Waiting func(text string)
+	// ApprovalWait is how long a call waits for a person; zero is the Caller's.
+	ApprovalWait time.Duration
+}
+
+// SessionScope is the scope of servers that belong to the client's session alone.
+func (c Client) SessionScope() string { return c.Principal.ID + "/" + c.Session }
+
+// A Request is one call.
+type Request struct {
+	Client
+	Server string
+	// Method is the MCP method: tools/call, prompts/get, resources/read, …
+	Method string
+	// Item is the tool's or prompt's own name, or the resource's URI.
+	Item string
+	// Params are the method's params for the server, with its own names.
+	Params json.RawMessage
+	// Arguments are the part of Params whose digest is recorded.
+	Arguments json.RawMessage
+}
+
+// A Recorder is the audit record.
+type Recorder interface {
+	Append(audit.Record) error
+}
+
+// Options are what a Caller needs; all are required.
+type Options struct {
+	Planner *plan.Planner
+	Book    *approval.Book
+	Record  Recorder
+	Fleet   *fleet.Fleet
+	Offers  *inventory.Inventory
+	// ApprovalWait is how long a call waits for a person.
+	ApprovalWait time.Duration
+	Logger       *slog.Logger
+}
+
+// A Caller passes calls on. Its methods may be called from several goroutines.
+type Caller struct {
+	Options
+	pulls   singleflight.Group
+	watched watchers
+	closing chan struct{}
+	closed  sync.Once
+	pulling sync.WaitGroup
+}
+
+// New returns a Caller; Close ends it.
+func New(o Options) *Caller {
+	return &Caller{Options: o, closing: make(chan struct{})}
+}
+
+// Do makes one call and returns the server's raw result.
+//
+// Errors: a *jsonrpc.Error is the server's own; *approval.PendingError and
+// *approval.DeniedError say that a person has to act or has refused;
+// *WaitingError that something takes longer than clients wait;
+// *UnknownItemError that the server does not have the item; *RecordError that
+// the call was refused because it could not be recorded. Others are the
+// planner's, the engine's and the fleet's.
+func (c *Caller) Do(ctx context.Context, r Request) (json.RawMessage, error) {
+	began := time.Now()
+	order, err := c.admit(ctx, r)
+	if recorded := c.decided(r, order, err); recorded != nil {
+		return nil, recorded
+	}
+	if err != nil {
+		return nil, err
+	}
+	result, err := c.Fleet.Call(ctx, order, r.Method, r.Params, r.Progress)
+	if recorded := c.answered(r, result, err, time.Since(began)); recorded != nil {
+		return nil, recorded
+	}
+	return result, err
+}
+
+// CallTool makes a tools/call of params that have only a name and arguments.
+func (c *Caller) CallTool(ctx context.Context, client Client, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
+	name, err := json.Marshal(tool)
+	if err != nil {
+		return nil, err
+	}
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	params := slices.Concat([]byte(`{"name":`), name, []byte(`,"arguments":`), arguments, []byte("}"))
+	return c.Do(ctx, Request{
+		Client: client, Server: server, Method: methodCallTool, Item: tool, Params: params, Arguments: arguments,
+	})
+}
+
+// Approved reports whether a planned server may start.
+func (c *Caller) Approved(made plan.Plan) bool {
+	key := approval.Key{Server: made.Entry.Name, GrantDigest: made.GrantDigest}
+	return c.Book.CheckDigest(key).State == approval.Approved
+}
+
+// Ready makes a server ready for calls without making one, with the same
+// approval: it is what mcp_add does.
+func (c *Caller) Ready(ctx context.Context, r Request) error {
+	_, err := c.admit(ctx, r)
+	if err != nil {
+		if recorded := c.decided(r, fleet.Order{}, err); recorded != nil {
+			return recorded
+		}
+	}
+	return err
+}
+
+// admit brings a call to the point where the server may have it.
+func (c *Caller) admit(ctx context.Context, r Request) (fleet.Order, error) {
+	if !r.Principal.Known() {
+		return fleet.Order{}, ErrNobody
+	}
+	if r.Waiting == nil {
+		limited, cancel := context.WithTimeout(ctx, Patience)
+		defer cancel()
+		ctx = limited
+	}
+	made, err := c.present(ctx, r)
+	if err != nil {
+		return fleet.Order{}, err
+	}
+	if err := c.approved(ctx, r, made); err != nil {
+		return fleet.Order{}, err
+	}
+	order := c.order(r, made)
+	if !c.Fleet.Runs(order) {
+		if err := c.known(ctx, r, made); err != nil {
+			return fleet.Order{}, err
+		}
+		c.tell(r, fmt.Sprintf("starting %s", r.Server))
+		if err := c.Fleet.Ready(ctx, order); err != nil {
+			return fleet.Order{}, c.waiting(ctx, r, "starting", err)
+		}
+	}
+	return order, c.pinned(ctx, r, made)
+}
+
+// present returns the plan of a server whose image is there: at once when the
+// server runs, else after a look at the engine, else after a pull.
+func (c *Caller) present(ctx context.Context, r Request) (plan.Plan, error) {
+	made, err := c.Planner.Plan(ctx, r.Principal, r.Server)
+	if err == nil && c.Fleet.Runs(c.order(r, made)) {
+		return made, nil
+	}
+	if err != nil && !plan.Unresolved(err) {
+		return plan.Plan{}, err
+	}
+	return c.pull(ctx, r)
+}
+
+// order is what the fleet gets.
+func (c *Caller) order(r Request, made plan.Plan) fleet.Order {
+	order := fleet.Order{
+		Spec: made.Spec, Digest: made.Digest,
+		Limits: fleet.Limits{
+			Start: made.Entry.Timeouts.Start, Call: made.Entry.Timeouts.Call,
+			CallMax: made.Entry.Timeouts.CallMax, Idle: made.Entry.Timeouts.Idle,
+		},
+	}
+	switch made.Entry.Isolation {
+	case catalog.PerPrincipal:
+		order.Scope = r.Principal.ID
+	case catalog.PerSession:
+		order.Scope = r.SessionScope()
+	case catalog.Shared:
+	}
+	order.Listed = func(ctx context.Context, info upstream.Info, offer upstream.Offer) error {
+		return c.listed(ctx, r, made, info, offer)
+	}
+	return order
+}
+
+// tell says what a call waits for, if the client wants to know.
+func (c *Caller) tell(r Request, text string) {
+	if r.Waiting != nil {
+		r.Waiting(text)
+	}
+}
+
+// Close gives up pulls that still go on after their callers have left, and
+// waits for their end.
+func (c *Caller) Close() error {
+	c.closed.Do(func() { close(c.closing) })
+	c.pulling.Wait()
+	return nil
+}

@@ -1,0 +1,290 @@
+// Package daemon puts the parts together: it reads the configuration, opens
+// the state folder, and wires planner, approvals, fleet and gateway. It holds
+// the order in which they start and stop.
+//
+// The command line uses the same parts, without serving anybody.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"time"
+
+	builtin "github.com/dockgate/dockgate/catalog"
+	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/audit"
+	"github.com/dockgate/dockgate/internal/call"
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/fleet"
+	"github.com/dockgate/dockgate/internal/gateway"
+	"github.com/dockgate/dockgate/internal/inventory"
+	"github.com/dockgate/dockgate/internal/meta"
+	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/sandbox"
+	"github.com/dockgate/dockgate/internal/secret"
+	"github.com/dockgate/dockgate/internal/store"
+	"github.com/dockgate/dockgate/internal/tool"
+	"github.com/dockgate/dockgate/internal/upstream"
+)
+
+// Options say what a Daemon is made of.
+type Options struct {
+	// State is the state folder.
+	State  string
+	Config Config
+	// Servers are active in this process, on top of what the user has added.
+	Servers []string
+	// Engine says which engine to use; the state folder is filled in.
+	Engine docker.Options
+	// Home is the user's home folder, Dir the working directory.
+	Home, Dir string
+	// Env looks a variable up.
+	Env     func(name string) (string, bool)
+	Version string
+	Logger  *slog.Logger
+}
+
+// A Daemon is all the parts of a gateway.
+type Daemon struct {
+	Options
+	Store   *store.DB
+	Catalog *catalog.Catalog
+	// Notes say which catalog entries replaced others.
+	Notes   []catalog.Note
+	Book    *approval.Book
+	Audit   *audit.Writer
+	Engine  *docker.Engine
+	Images  *Images
+	Active  *Activations
+	Planner *plan.Planner
+	Fleet   *fleet.Fleet
+	Caller  *call.Caller
+	Gateway *gateway.Gateway
+	// Find ranks the catalog's servers for a query.
+	Find func(query string, limit int) []string
+
+	closers []func() error
+}
+
+// AuditDir is the folder of the audit record in a state folder.
+func AuditDir(state string) string { return filepath.Join(state, "audit") }
+
+// Open makes all parts and starts none of them. Close the Daemon when done.
+func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
+	d := &Daemon{Options: o}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	if d.Catalog, d.Notes, err = LoadCatalog(o.Config.Catalogs); err != nil {
+		return nil, err
+	}
+	for _, name := range o.Servers {
+		if _, err := d.Catalog.Server(name); err != nil {
+			return nil, err
+		}
+	}
+	if d.Store, err = store.Open(ctx, o.State); err != nil {
+		return nil, err
+	}
+	d.closers = append(d.closers, d.Store.Close)
+	if err := d.openRecord(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.openEngine(ctx); err != nil {
+		return nil, err
+	}
+	d.wire()
+	return d, d.openGateway()
+}
+
+// LoadCatalog reads the built-in catalog and those named, of which later ones win.
+func LoadCatalog(paths []string) (*catalog.Catalog, []catalog.Note, error) {
+	files := make([]catalog.File, 0, len(paths)+1)
+	own, err := catalog.Parse(catalog.Origin{Catalog: "built-in", Kind: catalog.BuiltIn}, builtin.Servers())
+	if err != nil {
+		return nil, nil, err
+	}
+	files = append(files, own)
+	var problems []error
+	for _, path := range paths {
+		file, err := catalog.Load(catalog.User, path)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		files = append(files, file)
+	}
+	if len(problems) > 0 {
+		return nil, nil, errors.Join(problems...)
+	}
+	merged, notes := catalog.Merge(files...)
+	return merged, notes, nil
+}
+
+// maxWriters bounds how many gateways of one state folder keep records at once.
+const maxWriters = 100
+
+// openRecord opens the audit record, under the first name that no other
+// gateway of this state folder uses now, and the approvals.
+func (d *Daemon) openRecord(ctx context.Context) error {
+	for n := 1; ; n++ {
+		writer, err := audit.Open(audit.Options{Dir: AuditDir(d.State), Gateway: fmt.Sprintf("gateway-%d", n)})
+		var locked *audit.LockedError
+		if errors.As(err, &locked) && n < maxWriters {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		d.Audit = writer
+		break
+	}
+	d.closers = append(d.closers, d.Audit.Close)
+	book, err := approval.Open(ctx, d.Store, approval.Options{
+		Mode: d.Config.Approval.Mode, Record: d.recordDecision, Logger: d.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	d.Book = book
+	d.closers = append(d.closers, book.Close)
+	return nil
+}
+
+func (d *Daemon) openEngine(ctx context.Context) error {
+	options := d.Options.Engine
+	options.State, options.Dir, options.Logger = d.Store.StateID(), d.State, d.Logger
+	engine, err := docker.Connect(ctx, options)
+	if err != nil {
+		return err
+	}
+	d.Engine = engine
+	d.closers = append(d.closers, engine.Close)
+	d.Images = &Images{Store: d.Store, Engine: engine, Logger: d.Logger}
+	return d.Images.load(ctx)
+}
+
+func (d *Daemon) wire() {
+	d.Active = &Activations{Store: d.Store, Servers: d.Servers}
+	d.Planner = &plan.Planner{
+		Catalog:  func() *catalog.Catalog { return d.Catalog },
+		Settings: d.Active,
+		Images:   d.Images,
+		Host:     sandbox.Host{Home: d.Home, RemoteEngine: !d.Engine.Local(), Stat: statHost},
+		Unenforced: func() []string {
+			return d.Images.Unenforced()
+		},
+	}
+	offers := inventory.New(d.Store, d.Store)
+	d.Fleet = fleet.New(fleet.Options{
+		Runner: d.Engine,
+		Client: upstream.Implementation{Name: "dockgate", Version: d.Version},
+		Eras:   offers,
+		Unlock: d.unlock,
+		Record: d.recordEvent,
+		Logger: d.Logger,
+	})
+	d.closers = append(d.closers, d.Fleet.Close)
+	wait := time.Duration(d.Config.Approval.Wait)
+	if wait == 0 {
+		wait = approval.DefaultWait
+	}
+	d.Caller = call.New(call.Options{
+		Planner: d.Planner, Book: d.Book, Record: d.Audit, Fleet: d.Fleet, Offers: offers,
+		ApprovalWait: wait, Logger: d.Logger,
+	})
+	d.closers = append(d.closers, d.Caller.Close)
+	d.Find = finder(d.Catalog)
+}
+
+func (d *Daemon) openGateway() error {
+	prefix := d.Config.Prefix
+	if prefix == "" && d.single() {
+		prefix = gateway.PrefixNone
+	}
+	var err error
+	d.Gateway, err = gateway.New(gateway.Options{
+		Version: d.Version,
+		Caller:  d.Caller,
+		Fleet:   d.Fleet,
+		Desk: &meta.Desk{
+			Catalog:     func() *catalog.Catalog { return d.Catalog },
+			Activations: d.Active,
+			Planner:     d.Planner,
+			Caller:      d.Caller,
+			Fleet:       d.Fleet,
+			Find:        d.Find,
+			Changed:     func(ctx context.Context) { d.Gateway.Changed(ctx) },
+			Names:       func(ref tool.Ref) string { return d.Gateway.Name(ref) },
+			Logger:      d.Logger,
+		},
+		Expose:   d.exposed(),
+		Prefix:   prefix,
+		Approved: d.approved,
+		Logger:   d.Logger,
+	})
+	return err
+}
+
+func (d *Daemon) exposed() []meta.Group {
+	if len(d.Config.Expose) == 0 {
+		return DefaultExpose()
+	}
+	return d.Config.Expose
+}
+
+// single reports that the gateway has one server and cannot get more, so that
+// names need no prefix.
+func (d *Daemon) single() bool {
+	return len(d.Servers) == 1 && !slices.Contains(d.exposed(), meta.Dynamic) && !slices.Contains(d.exposed(), gateway.Direct)
+}
+
+// approved returns the servers of the catalog that have an approval, sorted.
+func (d *Daemon) approved() []string {
+	var names []string
+	for _, a := range d.Book.Approvals() {
+		if _, err := d.Catalog.Server(a.Server); err == nil {
+			names = append(names, a.Server)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// unlock fills in the secrets of a Spec.
+func (d *Daemon) unlock(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error) {
+	needs := make([]secret.Need, len(spec.Secrets))
+	for i, s := range spec.Secrets {
+		needs[i] = secret.Need{Ref: secret.Ref{Name: s.Name, Env: s.From}, Required: s.Required, Instructions: s.Instructions}
+	}
+	found, err := secret.Sources{Env: d.Env, Dir: d.Dir}.Resolve(ctx, needs)
+	if err != nil {
+		return sandbox.Spec{}, err
+	}
+	spec.Secrets = slices.Clone(spec.Secrets)
+	for i := range spec.Secrets {
+		for _, f := range found {
+			if f.Name == spec.Secrets[i].Name {
+				spec.Secrets[i].Value = f.Value
+			}
+		}
+	}
+	return spec, nil
+}
+
+// Close stops the parts, in the reverse order of their making.
+func (d *Daemon) Close() error {
+	var failures []error
+	for _, closer := range slices.Backward(d.closers) {
+		failures = append(failures, closer())
+	}
+	d.closers = nil
+	return errors.Join(failures...)
+}

@@ -1,0 +1,24 @@
+//go:build !linux
+
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/dockgate/dockgate/internal/sandbox"
+)
+
+// statHost looks at a path of this machine. Engines that run in a virtual
+// machine map owners themselves, so none is given.
+func statHost(path string) (sandbox.HostPath, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return sandbox.HostPath{}, err
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return sandbox.HostPath{}, err
+	}
+	return sandbox.HostPath{Real: real, Socket: !info.IsDir() && !info.Mode().IsRegular()}, nil
+}

@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/search"
+)
+
+// Serve serves one client over a pair of streams until it leaves or ctx ends,
+// and closes them.
+func (d *Daemon) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	if d.Config.Approval.Mode == approval.ModeAll {
+		d.Logger.Warn("every server is approved without asking (approval mode all)")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.Book.Run(ctx) })
+	group.Go(func() error { return d.Engine.Keep(ctx) })
+	group.Go(func() error { return d.watch(ctx) })
+	group.Go(func() error {
+		defer cancel() // the client's end is the gateway's
+		return d.Gateway.Serve(ctx, in, out, principal.Local)
+	})
+	return group.Wait()
+}
+
+// watchEvery is how soon another process's change of the active servers is seen.
+const watchEvery = 250 * time.Millisecond
+
+// watch tells the gateway of everything that may change its lists.
+func (d *Daemon) watch(ctx context.Context) error {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	seen, err := d.Store.ActivationRevision(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		decided, listed := d.Book.Changed(), d.Caller.Offers.Changed()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-decided:
+		case <-listed:
+		case <-ticker.C:
+			now, err := d.Store.ActivationRevision(ctx)
+			if err != nil {
+				d.Logger.Error("read active servers", "err", err)
+				continue
+			}
+			if now == seen {
+				continue
+			}
+			seen = now
+		}
+		d.Planner.ForgetAll()
+		d.Gateway.Changed(ctx)
+	}
+}
+
+// finder ranks the servers of a catalog.
+func finder(servers *catalog.Catalog) func(query string, limit int) []string {
+	documents := make([]search.Document, 0, len(servers.Servers()))
+	for _, s := range servers.Servers() {
+		document := search.Document{
+			ID: s.Name, Name: s.Name, Title: s.Title, Keywords: s.Keywords, Tags: s.Tags, Description: s.Description,
+		}
+		for _, t := range s.Tools {
+			document.Tools = append(document.Tools, t.Name)
+			document.Text = append(document.Text, t.Description)
+		}
+		documents = append(documents, document)
+	}
+	index := search.Build(documents)
+	return func(query string, limit int) []string {
+		var names []string
+		for _, hit := range index.Search(query, limit) {
+			names = append(names, hit.ID)
+		}
+		return names
+	}
+}

@@ -1,0 +1,55 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// A deadline ends a call that shows no progress for too long, or lasts too
+// long altogether (MCP 2025-11-25, basic/lifecycle#timeouts: progress may
+// reset the clock, but a maximum should always be enforced).
+type deadline struct {
+	ctx    context.Context //nolint:containedctx // it is the product of this type, not kept beyond the call
+	cancel context.CancelCauseFunc
+	limit  time.Duration
+	silent *time.Timer
+	whole  *time.Timer
+}
+
+func newDeadline(ctx context.Context, server string, limits Limits) *deadline {
+	bounded, cancel := context.WithCancelCause(ctx)
+	expire := func(limit time.Duration) func() {
+		return func() { cancel(&TimeoutError{Server: server, Doing: "call", Limit: limit}) }
+	}
+	return &deadline{
+		ctx: bounded, cancel: cancel, limit: limits.Call,
+		silent: time.AfterFunc(limits.Call, expire(limits.Call)),
+		whole:  time.AfterFunc(limits.CallMax, expire(limits.CallMax)),
+	}
+}
+
+// watch wraps a progress function so that progress resets the clock.
+func (d *deadline) watch(progress func(json.RawMessage)) func(json.RawMessage) {
+	if progress == nil {
+		return nil
+	}
+	return func(params json.RawMessage) {
+		d.silent.Reset(d.limit)
+		progress(params)
+	}
+}
+
+// expired returns the limit that passed, if one did.
+func (d *deadline) expired() error {
+	if cause, ok := context.Cause(d.ctx).(*TimeoutError); ok {
+		return cause
+	}
+	return nil
+}
+
+func (d *deadline) stop() {
+	d.silent.Stop()
+	d.whole.Stop()
+	d.cancel(nil)
+}

@@ -1,0 +1,392 @@
+// Package fleet decides which servers run. It starts one on its first call,
+// lets the calls that follow share it, stops it when it has been idle, and
+// starts it again after a crash.
+//
+// It refuses to start anything while it closes, and a server that keeps
+// failing before its back-off is over. It guarantees that starting is done
+// once however many ask, that a server stops only between calls, that a call
+// which never reached a server is tried once more, and that after Close
+// nothing that it started is left.
+//
+// It does not ask whether a server may run: who orders has asked.
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dockgate/dockgate/internal/sandbox"
+	"github.com/dockgate/dockgate/internal/upstream"
+)
+
+// A Runner starts containers: the one seam to the engine.
+type Runner interface {
+	// Start follows the contract of [sandbox.Process].
+	Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error)
+}
+
+// Eras remembers which generation of the protocol an image speaks.
+type Eras interface {
+	// Era returns what was learned of an image, by the digest of its pin, or "".
+	Era(ctx context.Context, image string) (string, error)
+	// PutEra keeps what was learned.
+	PutEra(ctx context.Context, image, era string) error
+}
+
+// An Order says what to run, and for whom.
+type Order struct {
+	// Spec is complete but for the values of its secrets.
+	Spec sandbox.Spec
+	// Digest is Spec.Digest(), computed once by who orders.
+	Digest string
+	// Scope keeps containers of one server apart: empty shares one, else a
+	// principal or a session.
+	Scope string
+	// Limits bound waiting; zero values are the defaults.
+	Limits Limits
+	// Listed is told what the server offers, after its start before any call
+	// is let through, and again after each list_changed. An error ends a start.
+	Listed func(ctx context.Context, info upstream.Info, offer upstream.Offer) error
+}
+
+func (o Order) key() key { return key{server: o.Spec.Server, scope: o.Scope} }
+
+type key struct{ server, scope string }
+
+// Limits bound waiting.
+type Limits struct {
+	// Start is the time from the order to the first listing.
+	Start time.Duration
+	// Call is the time since the last sign of progress of a call.
+	Call time.Duration
+	// CallMax is the whole time of a call.
+	CallMax time.Duration
+	// Idle is how long a server runs without a call.
+	Idle time.Duration
+}
+
+// The limits of an order that names none.
+const (
+	DefaultStart   = 30 * time.Second
+	DefaultCall    = 30 * time.Second
+	DefaultCallMax = 10 * time.Minute
+	DefaultIdle    = 5 * time.Minute
+)
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		Start:   cmp.Or(l.Start, DefaultStart),
+		Call:    cmp.Or(l.Call, DefaultCall),
+		CallMax: cmp.Or(l.CallMax, DefaultCallMax),
+		Idle:    cmp.Or(l.Idle, DefaultIdle),
+	}
+}
+
+// An Event is a change of a server's state that an audit records.
+type Event struct {
+	// Kind is "start", "start-failed", "stop" or "crash".
+	Kind      string
+	Server    string
+	Scope     string
+	Container string
+	Image     string
+	Duration  time.Duration
+	// Err is why, for "start-failed" and "crash".
+	Err error
+}
+
+// Options are what a Fleet needs. Runner is required.
+type Options struct {
+	Runner Runner
+	Client upstream.Implementation
+	Eras   Eras
+	// Unlock returns the spec with the values of its secrets, just before a start.
+	Unlock func(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error)
+	// Record is told of every start and stop. An error from it refuses the
+	// start; one about a stop is logged.
+	Record func(Event) error
+	Logger *slog.Logger
+}
+
+// A Fleet holds the running servers. Its methods may be called from several
+// goroutines.
+type Fleet struct {
+	opts Options
+
+	mu        sync.Mutex
+	closing   bool
+	instances map[key]*instance
+	replaced  map[*instance]struct{} // still in use, but another Spec took their place
+	setbacks  map[key]setback
+	lives     sync.WaitGroup
+}
+
+// New returns a Fleet in which nothing runs.
+func New(opts Options) *Fleet {
+	return &Fleet{
+		opts:      opts,
+		instances: make(map[key]*instance),
+		replaced:  make(map[*instance]struct{}),
+		setbacks:  make(map[key]setback),
+	}
+}
+
+// Call sends one request to the ordered server, starting it if need be, and
+// returns the raw result. Progress, if not nil, gets the raw params of each
+// progress notification before Call returns.
+//
+// Errors: a *jsonrpc.Error is the server's own answer; *StartError,
+// *BackoffError, *LostError and *TimeoutError are ours; else it is ctx's.
+func (f *Fleet) Call(ctx context.Context, order Order, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
+	result, delivered, err := f.call(ctx, order, method, params, progress)
+	if err != nil && !delivered {
+		result, _, err = f.call(ctx, order, method, params, progress)
+	}
+	return result, err
+}
+
+// Warm starts the ordered server in the background, if it does not run.
+func (f *Fleet) Warm(order Order) {
+	if i, err := f.acquire(order); err == nil {
+		f.release(i)
+	}
+}
+
+// Ready starts the ordered server if need be and waits until it has listed
+// what it offers.
+func (f *Fleet) Ready(ctx context.Context, order Order) error {
+	i, err := f.acquire(order)
+	if err != nil {
+		return err
+	}
+	defer f.release(i)
+	return i.wait(ctx)
+}
+
+// call makes one attempt; delivered is false if the server cannot have seen
+// the request because it was gone by then.
+func (f *Fleet) call(ctx context.Context, order Order, method string, params json.RawMessage, progress func(json.RawMessage)) (_ json.RawMessage, delivered bool, _ error) {
+	i, err := f.acquire(order)
+	if err != nil {
+		return nil, true, err
+	}
+	defer f.release(i)
+	if err := i.wait(ctx); err != nil {
+		return nil, true, err
+	}
+	bounded := newDeadline(ctx, order.Spec.Server, order.Limits.withDefaults())
+	defer bounded.stop()
+	result, err := i.session.Call(bounded.ctx, method, params, bounded.watch(progress))
+	var lost *upstream.LostError
+	switch {
+	case err == nil:
+		f.succeeded(order.key())
+		return result, true, nil
+	case errors.As(err, &lost):
+		f.lose(i)
+		<-i.process.Done() // the life closes it now; how it ended is known then
+		return nil, lost.Delivered, &LostError{Server: order.Spec.Server, Exit: i.process.Exit(), Stderr: i.process.Stderr()}
+	case bounded.expired() != nil:
+		f.probe(i)
+		return nil, true, bounded.expired()
+	default:
+		return nil, true, err
+	}
+}
+
+// acquire returns the instance for an order, new or running, with one use
+// more. Release gives the use back.
+func (f *Fleet) acquire(order Order) (*instance, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closing {
+		return nil, ErrClosed
+	}
+	k := order.key()
+	i := f.instances[k]
+	after := gone()
+	if i != nil && (i.ending || i.lost || i.order.Digest != order.Digest) {
+		if i.ending || i.lost { // two containers of one server never write to the same mounts
+			after = i.done
+		}
+		f.replace(i)
+		i = nil
+	}
+	if i == nil {
+		if err := f.setbacks[k].check(order.Spec.Server); err != nil {
+			return nil, err
+		}
+		// Who ordered may leave; the start goes on for those who come after.
+		ctx, cancel := context.WithCancel(context.Background())
+		i = &instance{
+			order: order, after: after, cancel: cancel,
+			started: make(chan struct{}), done: make(chan struct{}), relist: make(chan struct{}, 1),
+		}
+		f.instances[k] = i
+		f.lives.Go(func() { f.live(ctx, i) })
+	}
+	i.uses++
+	f.settle(i)
+	return i, nil
+}
+
+// gone is what a container that replaces none has to wait for.
+func gone() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+func (f *Fleet) release(i *instance) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i.uses--
+	f.settle(i)
+}
+
+// lose keeps an instance whose stream has ended from getting further calls.
+func (f *Fleet) lose(i *instance) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i.lost = true
+}
+
+// Runs reports whether the ordered server is ready for a call.
+func (f *Fleet) Runs(order Order) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := f.instances[order.key()]
+	return i != nil && i.ready && !i.ending && !i.lost && i.order.Digest == order.Digest
+}
+
+// replace takes an instance out of the way of the next one; it ends when its
+// last call has returned. f.mu is held.
+func (f *Fleet) replace(i *instance) {
+	delete(f.instances, i.order.key())
+	f.replaced[i] = struct{}{}
+	i.outdated = true
+	f.settle(i)
+}
+
+// settle re-checks what must hold after every change of an instance, and is
+// the only place that ends one: not in use and either outdated or idle for
+// long enough, exactly once. f.mu is held.
+func (f *Fleet) settle(i *instance) {
+	unused := i.uses == 0 && i.ready
+	if !unused || i.ending {
+		i.idle.disarm()
+		return
+	}
+	if i.outdated || i.overdue {
+		f.end(i)
+		return
+	}
+	i.idle.arm(i.order.Limits.withDefaults().Idle, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		i.overdue = i.uses == 0
+		f.settle(i)
+		i.overdue = false
+	})
+}
+
+// end tells an instance to stop, whoever uses it. f.mu is held.
+func (f *Fleet) end(i *instance) {
+	if !i.ending {
+		i.ending = true
+		i.idle.disarm()
+		i.cancel()
+	}
+}
+
+// Stop ends the servers with this name, in every scope, and waits until they
+// are gone. It reports how many there were.
+func (f *Fleet) Stop(ctx context.Context, server string) (int, error) {
+	return f.stop(ctx, func(i *instance) bool { return i.order.Spec.Server == server })
+}
+
+// StopScope ends the servers of one scope, and waits until they are gone.
+func (f *Fleet) StopScope(ctx context.Context, scope string) error {
+	_, err := f.stop(ctx, func(i *instance) bool { return i.order.Scope == scope })
+	return err
+}
+
+func (f *Fleet) stop(ctx context.Context, chosen func(*instance) bool) (int, error) {
+	f.mu.Lock()
+	var ended []*instance
+	for _, i := range f.all() {
+		if chosen(i) {
+			f.end(i)
+			ended = append(ended, i)
+		}
+	}
+	f.mu.Unlock()
+	for _, i := range ended {
+		select {
+		case <-i.done:
+		case <-ctx.Done():
+			return len(ended), ctx.Err()
+		}
+	}
+	return len(ended), nil
+}
+
+// all returns every instance. f.mu is held.
+func (f *Fleet) all() []*instance {
+	var all []*instance
+	for _, i := range f.instances {
+		all = append(all, i)
+	}
+	for i := range f.replaced {
+		all = append(all, i)
+	}
+	return all
+}
+
+// Close ends every server and waits until nothing is left. It may be called
+// more than once.
+func (f *Fleet) Close() error {
+	f.mu.Lock()
+	f.closing = true
+	for _, i := range f.all() {
+		f.end(i)
+	}
+	f.mu.Unlock()
+	f.lives.Wait()
+	return nil
+}
+
+// A Status describes a running server.
+type Status struct {
+	Server    string
+	Scope     string
+	Container string
+	// State is "starting", "ready" or "stopping".
+	State string
+	// Calls are the calls in flight.
+	Calls int
+}
+
+// Running describes the servers that run, by name and scope.
+func (f *Fleet) Running() []Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var running []Status
+	for _, i := range f.all() {
+		status := Status{Server: i.order.Spec.Server, Scope: i.order.Scope, State: i.state(), Calls: i.uses}
+		if i.ready {
+			status.Container = i.process.ID()
+		}
+		running = append(running, status)
+	}
+	slices.SortFunc(running, func(a, b Status) int {
+		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Scope, b.Scope))
+	})
+	return running
+}

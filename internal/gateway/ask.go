@@ -1,0 +1,77 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/dockgate/dockgate/internal/approval"
+)
+
+const (
+	modernVersion = "2026-07-28"
+	channel       = "elicitation"
+)
+
+// person is how the user behind a legacy client can be asked; behind a modern
+// one the answer comes with the retry of the call, see park.go.
+func (g *Gateway) person(connection *mcp.ServerSession) approval.Person {
+	tell := func(ctx context.Context, text string) { g.Logger.InfoContext(ctx, text) }
+	if connection == nil {
+		return approval.Person{Tell: tell}
+	}
+	hello := connection.InitializeParams()
+	if hello == nil || hello.ProtocolVersion >= modernVersion || !takesForms(hello.Capabilities) {
+		return approval.Person{Tell: tell}
+	}
+	return approval.Person{Ask: func(ctx context.Context, question approval.Question) (approval.Reply, error) {
+		answer, err := connection.Elicit(ctx, form(question))
+		if err != nil {
+			return approval.Reply{}, err
+		}
+		return reply(answer)
+	}}
+}
+
+func takesForms(c *mcp.ClientCapabilities) bool {
+	return c != nil && c.Elicitation != nil && (c.Elicitation.Form != nil || c.Elicitation.URL == nil)
+}
+
+// form is a question as MCP elicitation. The decision is a field, so that no
+// client approves by accepting an empty form.
+func form(question approval.Question) *mcp.ElicitParams {
+	return &mcp.ElicitParams{
+		Mode:    "form",
+		Message: "dockgate: " + strings.Join(question.Lines(), "\n"),
+		RequestedSchema: map[string]any{
+			"type": "object",
+			"properties": map[string]any{
+				"decision": map[string]any{
+					"type": "string", "title": "Decision", "enum": []string{"deny", "approve"},
+					"description": fmt.Sprintf("May %s be used with these rights?", question.Server),
+				},
+			},
+			"required": []string{"decision"},
+		},
+	}
+}
+
+// reply reads the answer to a form. Closing it decides nothing.
+func reply(answer *mcp.ElicitResult) (approval.Reply, error) {
+	switch {
+	case answer.Action == "decline":
+		return approval.Reply{Answer: approval.Deny, Channel: channel}, nil
+	case answer.Action != "accept":
+		return approval.Reply{Answer: approval.Dismiss}, nil
+	}
+	switch decision := answer.Content["decision"]; decision {
+	case "approve":
+		return approval.Reply{Answer: approval.Approve, Channel: channel}, nil
+	case "deny":
+		return approval.Reply{Answer: approval.Deny, Channel: channel}, nil
+	default:
+		return approval.Reply{}, fmt.Errorf("the form came back with the decision %v", decision)
+	}
+}

@@ -1,0 +1,193 @@
+// Package gateway is the one endpoint: it meets MCP clients of both eras,
+// lists for them what the servers behind it offer, and hands their requests
+// to the way of a call.
+//
+// It decides which names clients see and which server a name belongs to. It
+// starts nothing to answer a list. It guarantees that definitions, arguments,
+// results and progress pass as the bytes they are.
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/dockgate/dockgate/internal/call"
+	"github.com/dockgate/dockgate/internal/fleet"
+	"github.com/dockgate/dockgate/internal/meta"
+	"github.com/dockgate/dockgate/internal/principal"
+)
+
+// A Group is a part of the list that can be switched off; see [meta.Group] for
+// those of the gateway's own tools.
+const (
+	// Active are the tools of the servers that are active for the client.
+	Active meta.Group = "active"
+	// Direct lists the tools of every approved server in place of Active.
+	Direct meta.Group = "direct"
+)
+
+// Options are what a Gateway needs; all are required.
+type Options struct {
+	Version string
+	Caller  *call.Caller
+	Desk    *meta.Desk
+	Fleet   *fleet.Fleet
+	// Expose are the groups that are listed.
+	Expose []meta.Group
+	Prefix Prefix
+	// Approved returns the names of the servers that are approved.
+	Approved func() []string
+	Logger   *slog.Logger
+}
+
+// A Gateway serves any number of clients.
+type Gateway struct {
+	Options
+	server   *mcp.Server
+	own      map[string]meta.Tool
+	ownTools []meta.Tool
+	menus    menus
+	parked   parking
+
+	mu       sync.Mutex
+	sessions map[*mcp.ServerSession]*session
+}
+
+// New returns a Gateway that serves nobody yet.
+func New(o Options) (*Gateway, error) {
+	g := &Gateway{Options: o, own: map[string]meta.Tool{}, sessions: map[*mcp.ServerSession]*session{}}
+	tools, err := meta.Tools()
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tools {
+		if g.exposes(t.Group) {
+			g.own[t.Name] = t
+			g.ownTools = append(g.ownTools, t)
+		}
+	}
+	g.server = mcp.NewServer(
+		&mcp.Implementation{Name: "dockgate", Title: "dockgate", Version: o.Version},
+		&mcp.ServerOptions{
+			Logger:       o.Logger,
+			Capabilities: capabilities(),
+			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
+		},
+	)
+	g.server.AddReceivingMiddleware(g.receive)
+	g.server.AddSendingMiddleware(sendRaw)
+	return g, nil
+}
+
+func capabilities() *mcp.ServerCapabilities {
+	return &mcp.ServerCapabilities{
+		Tools:       &mcp.ToolCapabilities{ListChanged: true},
+		Prompts:     &mcp.PromptCapabilities{ListChanged: true},
+		Resources:   &mcp.ResourceCapabilities{ListChanged: true},
+		Completions: &mcp.CompletionCapabilities{},
+	}
+}
+
+// maxLine is the longest message that a client may send, in bytes.
+const maxLine = 16 << 20
+
+// Serve serves one client over a pair of streams (MCP: basic/transports/stdio)
+// until it leaves or ctx ends, and closes them. Servers that belong to this
+// client's session alone end with it.
+func (g *Gateway) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser, who principal.Principal) error {
+	transport := &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxLine}
+	connection, s, err := g.connect(ctx, transport, who)
+	if err != nil {
+		return fmt.Errorf("serve client: %w", err)
+	}
+	defer g.leave(context.WithoutCancel(ctx), connection, s)
+	ended := make(chan error, 1)
+	go func() { ended <- connection.Wait() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return errors.Join(connection.Close(), <-ended)
+	}
+}
+
+// Changed looks whether what clients see has changed, and tells them if so.
+func (g *Gateway) Changed(ctx context.Context) {
+	changed, err := g.refresh(ctx)
+	if err != nil {
+		g.Logger.ErrorContext(ctx, "list of tools cannot be made", "err", err)
+	}
+	// The SDK tells its clients of a change of its own features only. Ours are
+	// answered in the middleware, so a feature nobody sees is replaced by itself.
+	if changed["tools/list"] {
+		g.server.AddTool(&mcp.Tool{Name: "dockgate", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
+	}
+	if changed["prompts/list"] {
+		g.server.AddPrompt(&mcp.Prompt{Name: "dockgate"}, nil)
+	}
+	if changed["resources/list"] || changed["resources/templates/list"] {
+		g.server.AddResource(&mcp.Resource{Name: "dockgate", URI: "dockgate:///"}, nil)
+	}
+}
+
+// receive answers what is about servers and leaves the protocol to the SDK.
+func (g *Gateway) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		answer, err := g.answer(ctx, method, req)
+		if err != nil {
+			return nil, wireError(err)
+		}
+		if answer != nil {
+			return answer, nil
+		}
+		result, err := next(ctx, method, req)
+		if err == nil {
+			g.introduce(ctx, req, result)
+		}
+		return result, err
+	}
+}
+
+// answer returns nil for a method that is the SDK's.
+func (g *Gateway) answer(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+	switch method {
+	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
+		return g.list(ctx, method, req)
+	case "tools/call":
+		return g.callTool(ctx, req.(*mcp.CallToolRequest))
+	case "prompts/get":
+		return g.getPrompt(ctx, req.(*mcp.GetPromptRequest))
+	case "resources/read":
+		return g.readResource(ctx, req.(*mcp.ReadResourceRequest))
+	case "completion/complete":
+		return g.complete(ctx, req.(*mcp.CompleteRequest))
+	}
+	return nil, nil //nolint:nilnil // the two together say that the SDK answers
+}
+
+func (g *Gateway) exposes(group meta.Group) bool { return slices.Contains(g.Expose, group) }
+
+// modern reports whether a request is of the era without sessions.
+func modern(req mcp.Request) bool {
+	versioned, ok := req.(interface{ ProtocolVersion() string })
+	return ok && versioned.ProtocolVersion() >= modernVersion
+}
+
+// introduce writes what is behind the gateway into the handshake, as it is at
+// that moment.
+func (g *Gateway) introduce(ctx context.Context, req mcp.Request, result mcp.Result) {
+	switch result := result.(type) {
+	case *mcp.InitializeResult:
+		result.Instructions = g.instructions(ctx, req)
+	case *mcp.DiscoverResult:
+		result.Instructions = g.instructions(ctx, req)
+	}
+}

@@ -1,0 +1,195 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/inventory"
+	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/tool"
+)
+
+// menus are the menus of the principals who have asked for one. They stay as
+// they are until something changes.
+type menus struct {
+	mu   sync.Mutex
+	each map[principal.Principal]*menu
+}
+
+// menu returns what the sender of a request sees.
+func (g *Gateway) menu(ctx context.Context, req mcp.Request) (*menu, error) {
+	_, s := g.sessionOf(req)
+	g.menus.mu.Lock()
+	defer g.menus.mu.Unlock()
+	if found := g.menus.each[s.principal]; found != nil {
+		return found, nil
+	}
+	made, err := g.write(ctx, s.principal)
+	if err != nil {
+		return nil, err
+	}
+	if g.menus.each == nil {
+		g.menus.each = make(map[principal.Principal]*menu)
+	}
+	g.menus.each[s.principal] = made
+	return made, nil
+}
+
+// refresh writes every menu anew and returns the list methods whose answer is
+// another one for anybody.
+func (g *Gateway) refresh(ctx context.Context) (map[string]bool, error) {
+	g.menus.mu.Lock()
+	defer g.menus.mu.Unlock()
+	changed := make(map[string]bool)
+	for who, before := range g.menus.each {
+		now, err := g.write(ctx, who)
+		if err != nil {
+			return changed, err
+		}
+		for method, list := range now.lists {
+			if !bytes.Equal(list, before.lists[method]) {
+				changed[method] = true
+			}
+		}
+		g.menus.each[who] = now
+	}
+	return changed, nil
+}
+
+// write makes the menu of a principal from what is known: it starts nothing
+// and asks no engine.
+func (g *Gateway) write(ctx context.Context, who principal.Principal) (*menu, error) {
+	w := newMenuWriter(g.Prefix)
+	w.own(g.ownTools)
+	names, err := g.listed(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	plans := make(map[string]plan.Plan, len(names))
+	for _, name := range names {
+		made, err := g.Desk.Planner.Plan(ctx, who, name)
+		if err != nil { // said where it matters: mcp_active, the call itself
+			g.Logger.DebugContext(ctx, "server cannot be planned", "server", name, "err", err)
+			continue
+		}
+		plans[name] = made
+	}
+	if err := g.Caller.Preload(ctx, plans); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if err := g.writeServer(ctx, w, name, plans); err != nil {
+			return nil, err
+		}
+	}
+	return w.finish(), nil
+}
+
+// listed returns the servers whose tools a principal sees, sorted.
+func (g *Gateway) listed(ctx context.Context, who principal.Principal) ([]string, error) {
+	switch {
+	case g.exposes(Direct):
+		return g.Approved(), nil
+	case g.exposes(Active):
+		return g.Desk.Activations.Active(ctx, who)
+	}
+	return nil, nil
+}
+
+// writeServer lists what an approved server offered last, and of others the
+// catalog's snapshot. Nothing that nobody approved is shown to a model.
+func (g *Gateway) writeServer(ctx context.Context, w *menuWriter, name string, plans map[string]plan.Plan) error {
+	made, planned := plans[name]
+	if !planned || !g.Caller.Approved(made) {
+		entry, err := g.Desk.Catalog().Server(name)
+		if err != nil { // it was in a catalog when it was chosen
+			g.Logger.DebugContext(ctx, "server is in no catalog", "server", name, "err", err)
+			return nil
+		}
+		return g.writeSnapshot(ctx, w, entry)
+	}
+	offer, ok, err := g.Caller.Offer(ctx, made)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return g.writeSnapshot(ctx, w, made.Entry)
+	}
+	skip := func(kind string, err error) {
+		if err != nil {
+			g.Logger.WarnContext(ctx, "entry cannot be listed", "server", name, "kind", kind, "err", err)
+		}
+	}
+	for _, t := range offer.Tools {
+		if definition := g.approvedDefinition(made, t); definition != nil {
+			skip("tool", w.tool(tool.Ref{Server: name, Name: t.Name}, definition, g.own))
+		}
+	}
+	for _, entry := range offer.Prompts {
+		skip("prompt", w.prompt(name, entry))
+	}
+	for _, entry := range offer.Resources {
+		skip("resource", w.resource("resources/list", "uri", name, entry))
+	}
+	for _, entry := range offer.Templates {
+		skip("template", w.resource("resources/templates/list", "uriTemplate", name, entry))
+	}
+	return nil
+}
+
+// approvedDefinition returns a tool as it was approved: the pinned definition
+// if the server offers another one by now, nil if there is none.
+func (g *Gateway) approvedDefinition(made plan.Plan, t inventory.Tool) json.RawMessage {
+	key := approval.Key{Server: made.Entry.Name, GrantDigest: made.GrantDigest}
+	if g.Caller.Book.CheckTool(key, t.Name, t.Pin).State == approval.Approved {
+		return t.JSON
+	}
+	return g.Caller.Book.Pinned(key, t.Name)
+}
+
+func (g *Gateway) writeSnapshot(ctx context.Context, w *menuWriter, entry catalog.Server) error {
+	for _, t := range entry.Tools {
+		if t.InputSchema == nil {
+			t.InputSchema = json.RawMessage(`{"type":"object"}`)
+		}
+		definition, err := json.Marshal(t)
+		if err != nil {
+			return fmt.Errorf("snapshot of %q: %w", entry.Name, err)
+		}
+		if err := w.tool(tool.Ref{Server: entry.Name, Name: t.Name}, definition, g.own); err != nil {
+			g.Logger.WarnContext(ctx, "entry cannot be listed", "server", entry.Name, "tool", t.Name, "err", err)
+		}
+	}
+	return nil
+}
+
+// Name returns the name under which clients see a tool.
+func (g *Gateway) Name(ref tool.Ref) string {
+	return exposed(g.Prefix, ref, func(name string) bool { _, own := g.own[name]; return own })
+}
+
+// instructions tell a model what is behind the gateway, and how to get more.
+func (g *Gateway) instructions(ctx context.Context, req mcp.Request) string {
+	_, s := g.sessionOf(req)
+	names, err := g.listed(ctx, s.principal)
+	if err != nil {
+		g.Logger.ErrorContext(ctx, "read active servers", "err", err)
+	}
+	text := "dockgate runs MCP servers as isolated containers."
+	if len(names) > 0 {
+		text += " Servers whose tools are listed: " + strings.Join(names, ", ") + "."
+	}
+	if _, ok := g.own["mcp_find"]; ok {
+		text += " Find others with mcp_find and activate them with mcp_add; the user approves each on first use."
+	}
+	return text
+}

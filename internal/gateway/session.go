@@ -1,0 +1,111 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/dockgate/dockgate/internal/call"
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+	"github.com/dockgate/dockgate/internal/principal"
+)
+
+// A session is one client's connection.
+type session struct {
+	id        string
+	principal principal.Principal
+	// ended is done when the client has left; calls are those that outlive
+	// their request.
+	ended context.Context //nolint:containedctx // it is the session's own life, not a request's
+	end   context.CancelFunc
+	calls sync.WaitGroup
+}
+
+// connect joins a client. A request can come before the SDK has returned the
+// connection, so whoever looks a session up waits here.
+func (g *Gateway) connect(ctx context.Context, transport mcp.Transport, who principal.Principal) (*mcp.ServerSession, *session, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	connection, err := g.server.Connect(ctx, rawTransport{transport}, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &session{id: rand.Text()[:12], principal: who}
+	s.ended, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	g.sessions[connection] = s
+	return connection, s, nil
+}
+
+// leave ends what belonged to one session alone.
+func (g *Gateway) leave(ctx context.Context, connection *mcp.ServerSession, s *session) {
+	g.mu.Lock()
+	delete(g.sessions, connection)
+	g.mu.Unlock()
+	s.end()
+	s.calls.Wait()
+	scope := call.Client{Principal: s.principal, Session: s.id}.SessionScope()
+	if err := g.Fleet.StopScope(ctx, scope); err != nil {
+		g.Logger.WarnContext(ctx, "servers of a session were not stopped", "session", s.id, "err", err)
+	}
+}
+
+func (g *Gateway) sessionOf(req mcp.Request) (*mcp.ServerSession, *session) {
+	connection, _ := req.GetSession().(*mcp.ServerSession)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.sessions[connection]
+	if s == nil {
+		s = &session{ended: context.Background(), end: func() {}} // nobody, who is refused
+	}
+	return connection, s
+}
+
+// client is who makes a request, and how they are reached while it lasts.
+func (g *Gateway) client(ctx context.Context, req mcp.Request, params json.RawMessage) call.Client {
+	connection, s := g.sessionOf(req)
+	client := call.Client{Principal: s.principal, Session: s.id, Via: "direct", Person: g.person(connection)}
+	token := jsonrpc.Lookup(jsonrpc.Lookup(params, "_meta"), "progressToken")
+	if token == nil {
+		return client
+	}
+	client.Progress = func(progress json.RawMessage) {
+		addressed, err := jsonrpc.With(progress, "progressToken", token)
+		if err == nil {
+			err = notifyProgress(ctx, connection, addressed)
+		}
+		if err != nil {
+			g.Logger.DebugContext(ctx, "progress not delivered", "session", s.id, "err", err)
+		}
+	}
+	client.Waiting = g.waiting(client.Progress)
+	return client
+}
+
+// waitingPause is the shortest time between two texts about one wait.
+const waitingPause = 250 * time.Millisecond
+
+// waiting returns a function that tells a client what its call waits for. The
+// values are tiny, because progress must grow (MCP 2025-11-25,
+// basic/utilities/progress) and the server's own comes after it.
+func (g *Gateway) waiting(progress func(json.RawMessage)) func(string) {
+	var mu sync.Mutex
+	var value float64
+	var last time.Time
+	return func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(last) < waitingPause {
+			return
+		}
+		last = time.Now()
+		value += 1e-6
+		params, err := json.Marshal(map[string]any{"progress": value, "message": text})
+		if err == nil {
+			progress(params)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+)
+
+// The SDK decodes params and results into its own types, and what these do
+// not know is lost. The types here carry the bytes around that: into the
+// middleware beside a request, and out of it in place of a result or of the
+// params of a notification.
+
+// A rawTransport keeps the params of each request beside it.
+type rawTransport struct{ mcp.Transport }
+
+// Connect connects the transport below.
+func (t rawTransport) Connect(ctx context.Context) (mcp.Connection, error) {
+	connection, err := t.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return rawConnection{connection}, nil
+}
+
+type rawConnection struct{ mcp.Connection }
+
+const paramsKey = "dockgate.params"
+
+// Read puts the raw params where the middleware finds them: the extra part of
+// a request is the only one that the SDK passes on as it is.
+func (c rawConnection) Read(ctx context.Context) (sdkjsonrpc.Message, error) {
+	message, err := c.Connection.Read(ctx)
+	if request, ok := message.(*sdkjsonrpc.Request); ok && request.Extra == nil {
+		request.Extra = &mcp.RequestExtra{TokenInfo: &auth.TokenInfo{Extra: map[string]any{paramsKey: request.Params}}}
+	}
+	return message, err
+}
+
+// paramsOf returns the params of a request as the client sent them.
+func paramsOf(req mcp.Request) (json.RawMessage, error) {
+	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
+		if raw, ok := extra.TokenInfo.Extra[paramsKey].(json.RawMessage); ok {
+			return raw, nil
+		}
+	}
+	return json.Marshal(req.GetParams())
+}
+
+// A rawResult is a result as the bytes that a server sent.
+type rawResult struct {
+	mcp.ResultBase
+	body json.RawMessage
+}
+
+// MarshalJSON returns the bytes.
+func (r *rawResult) MarshalJSON() ([]byte, error) { return r.body, nil }
+
+// rawParams are the params of a notification as bytes.
+type rawParams struct {
+	mcp.ParamsBase
+	body json.RawMessage
+}
+
+// MarshalJSON returns the bytes.
+func (p *rawParams) MarshalJSON() ([]byte, error) { return p.body, nil }
+
+type rawProgressKey struct{}
+
+// notifyProgress sends the raw params of a progress notification.
+func notifyProgress(ctx context.Context, to *mcp.ServerSession, params json.RawMessage) error {
+	return to.NotifyProgress(context.WithValue(ctx, rawProgressKey{}, params), &mcp.ProgressNotificationParams{})
+}
+
+// sendRaw replaces the params of a notification by the raw ones in its context.
+func sendRaw(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		raw, ok := ctx.Value(rawProgressKey{}).(json.RawMessage)
+		if !ok || method != "notifications/progress" {
+			return next(ctx, method, req)
+		}
+		session, ok := req.GetSession().(*mcp.ServerSession)
+		if !ok {
+			return next(ctx, method, req)
+		}
+		return next(ctx, method, &mcp.ServerRequest[*rawParams]{Session: session, Params: &rawParams{body: raw}})
+	}
+}
+
+// wireError returns a server's own error so that the SDK sends it as it is.
+func wireError(err error) error {
+	var answer *jsonrpc.Error
+	if errors.As(err, &answer) {
+		return &sdkjsonrpc.Error{Code: answer.Code, Message: answer.Message, Data: answer.Data}
+	}
+	return err
+}

@@ -1,0 +1,219 @@
+package meta
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/call"
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/tool"
+)
+
+// maxFound is how many servers mcp_find returns.
+const maxFound = 8
+
+// A found server, as mcp_find reports it.
+type found struct {
+	Name        string          `json:"name"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Source      string          `json:"source"`
+	Installed   bool            `json:"installed"`
+	Active      bool            `json:"active"`
+	Unsupported string          `json:"unsupported,omitempty"`
+	Config      json.RawMessage `json:"config,omitempty"`
+}
+
+func (d *Desk) find(ctx context.Context, client call.Client, arguments json.RawMessage) (json.RawMessage, error) {
+	var input struct {
+		Query string `json:"query"`
+	}
+	if err := parse("mcp_find", arguments, &input); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(input.Query) == "" {
+		return nil, &ArgumentError{Tool: "mcp_find", Problem: "query is empty"}
+	}
+	active, err := d.Activations.Active(ctx, client.Principal)
+	if err != nil {
+		return nil, err
+	}
+	servers := make([]found, 0, maxFound)
+	lines := []string{}
+	for _, name := range d.Find(input.Query, maxFound) {
+		entry, err := d.Catalog().Server(name)
+		if err != nil {
+			return nil, err
+		}
+		_, known, err := d.Planner.Images.Known(ctx, entry.Image)
+		if err != nil {
+			return nil, err
+		}
+		server := found{
+			Name: name, Title: entry.Title, Description: entry.Description, Source: string(entry.Origin.Kind),
+			Installed: known, Active: slices.Contains(active, name), Unsupported: entry.Unsupported, Config: entry.Config,
+		}
+		servers = append(servers, server)
+		lines = append(lines, fmt.Sprintf("- %s (%s): %s", name, server.state(), entry.Description))
+	}
+	text := fmt.Sprintf("Found %d servers:\n%s", len(servers), strings.Join(lines, "\n"))
+	if len(servers) == 1 {
+		text = "Found 1 server:\n" + lines[0]
+	}
+	if len(servers) == 0 {
+		text = "Found no servers. Try other words, or fewer."
+	}
+	return reply(text, map[string]any{"servers": servers})
+}
+
+func (f found) state() string {
+	switch {
+	case f.Unsupported != "":
+		return "local, cannot be run: " + f.Unsupported
+	case f.Active:
+		return "local, active"
+	case f.Installed:
+		return "local, installed"
+	default:
+		return "local, not installed"
+	}
+}
+
+func (d *Desk) add(ctx context.Context, client call.Client, arguments json.RawMessage) (json.RawMessage, error) {
+	var input struct {
+		Name   string         `json:"name"`
+		Config map[string]any `json:"config"`
+	}
+	if err := parse("mcp_add", arguments, &input); err != nil {
+		return nil, err
+	}
+	entry, err := d.Catalog().Server(input.Name)
+	if err != nil {
+		return nil, err
+	}
+	undo, before, err := d.undo(ctx, client, entry.Name)
+	if err != nil {
+		return nil, err
+	}
+	settings := input.Config
+	if settings == nil {
+		settings = before
+	}
+	if err := entry.CheckSettings(settings); err != nil {
+		return nil, err
+	}
+	if err := d.Activations.Activate(ctx, client.Principal, entry.Name, settings); err != nil {
+		return nil, err
+	}
+	d.Planner.Forget(entry.Name)
+	defer d.Changed(ctx)
+	err = d.Caller.Ready(ctx, call.Request{Client: client, Server: entry.Name, Method: "mcp_add", Arguments: arguments})
+	var pending *approval.PendingError
+	var waiting *call.WaitingError
+	switch {
+	case errors.As(err, &pending), errors.As(err, &waiting):
+		return nil, err // it stays active: its tools appear when it is approved and there
+	case err != nil:
+		return nil, errors.Join(err, undo(context.WithoutCancel(ctx)))
+	}
+	return d.activated(ctx, client, entry)
+}
+
+// undo returns what puts a server back as it is now, and its settings.
+func (d *Desk) undo(ctx context.Context, client call.Client, server string) (undo func(context.Context) error, settings map[string]any, err error) {
+	active, err := d.Activations.Active(ctx, client.Principal)
+	if err != nil {
+		return nil, nil, err
+	}
+	settings, err = d.Planner.Settings.Settings(ctx, client.Principal, server)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context) error {
+		defer d.Planner.Forget(server)
+		if slices.Contains(active, server) {
+			return d.Activations.Activate(ctx, client.Principal, server, settings)
+		}
+		_, err := d.Activations.Deactivate(ctx, client.Principal, server)
+		return err
+	}, settings, nil
+}
+
+func (d *Desk) activated(ctx context.Context, client call.Client, entry catalog.Server) (json.RawMessage, error) {
+	made, err := d.Planner.Plan(ctx, client.Principal, entry.Name)
+	if err != nil {
+		return nil, err
+	}
+	offer, _, err := d.Caller.Offer(ctx, made)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(offer.Tools))
+	for _, t := range offer.Tools {
+		names = append(names, d.Names(tool.Ref{Server: entry.Name, Name: t.Name}))
+	}
+	slices.Sort(names)
+	text := fmt.Sprintf("%s activated. Tools available:\n- %s", entry.Name, strings.Join(names, "\n- "))
+	if len(names) == 0 {
+		text = entry.Name + " activated. It has no tools."
+	}
+	return reply(text, map[string]any{"server": entry.Name, "tools": names})
+}
+
+func (d *Desk) remove(ctx context.Context, client call.Client, arguments json.RawMessage) (json.RawMessage, error) {
+	var input struct {
+		Name string `json:"name"`
+	}
+	if err := parse("mcp_remove", arguments, &input); err != nil {
+		return nil, err
+	}
+	was, err := d.Activations.Deactivate(ctx, client.Principal, input.Name)
+	if err != nil {
+		return nil, err
+	}
+	if !was {
+		active, err := d.Activations.Active(ctx, client.Principal)
+		if err != nil {
+			return nil, err
+		}
+		return nil, &ArgumentError{
+			Tool: "mcp_remove", Problem: fmt.Sprintf("%q is not active; active: %s", input.Name, strings.Join(active, ", ")),
+		}
+	}
+	d.Planner.Forget(input.Name)
+	defer d.Changed(ctx)
+	stopped, err := d.Fleet.Stop(ctx, input.Name)
+	if err != nil {
+		return nil, err
+	}
+	return reply(input.Name+" removed.", map[string]any{"server": input.Name, "stopped": stopped})
+}
+
+func (d *Desk) active(ctx context.Context, client call.Client, _ json.RawMessage) (json.RawMessage, error) {
+	names, err := d.Activations.Active(ctx, client.Principal)
+	if err != nil {
+		return nil, err
+	}
+	type server struct {
+		Name  string `json:"name"`
+		State string `json:"state"`
+		Tools int    `json:"tools"`
+	}
+	servers := make([]server, 0, len(names))
+	lines := make([]string, 0, len(names))
+	for _, name := range names {
+		state, _, offer := d.state(ctx, client.Principal, name)
+		servers = append(servers, server{Name: name, State: state, Tools: len(offer.Tools)})
+		lines = append(lines, fmt.Sprintf("- %s (%s, %d tools)", name, state, len(offer.Tools)))
+	}
+	text := "No server is active. Find one with mcp_find."
+	if len(lines) > 0 {
+		text = "Active servers (they start on their first call):\n" + strings.Join(lines, "\n")
+	}
+	return reply(text, map[string]any{"servers": servers})
+}

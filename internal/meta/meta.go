@@ -1,0 +1,158 @@
+// Package meta is the gateway's own tools: what an agent calls to find
+// servers, to activate them, and to call a tool that is not listed.
+//
+// It decides nothing about rights: a server that an agent activates still
+// waits for a person, and execute_tool goes the way of every call.
+package meta
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/dockgate/dockgate/internal/call"
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/fleet"
+	"github.com/dockgate/dockgate/internal/inventory"
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/tool"
+)
+
+//go:embed definitions.json
+var definitions []byte //nolint:gochecknoglobals // embedded data
+
+// A Group is a set of listed tools that can be switched off together.
+type Group string
+
+// The groups of the gateway's own tools.
+const (
+	// Meta finds and calls tools.
+	Meta Group = "meta"
+	// Dynamic finds and activates servers.
+	Dynamic Group = "dynamic"
+)
+
+// A Tool is one of the gateway's own.
+type Tool struct {
+	tool.Definition
+	Group Group
+	call  func(d *Desk, ctx context.Context, client call.Client, arguments json.RawMessage) (json.RawMessage, error)
+}
+
+// Tools returns the gateway's own tools, in the order they are listed.
+func Tools() ([]Tool, error) {
+	calls := map[string]Tool{
+		"mcp_find":     {Group: Dynamic, call: (*Desk).find},
+		"mcp_add":      {Group: Dynamic, call: (*Desk).add},
+		"mcp_remove":   {Group: Dynamic, call: (*Desk).remove},
+		"mcp_active":   {Group: Dynamic, call: (*Desk).active},
+		"execute_tool": {Group: Meta, call: (*Desk).execute},
+	}
+	var tools []Tool
+	for raw, err := range jsonrpc.Elements(definitions) {
+		if err != nil {
+			return nil, fmt.Errorf("own tools: %w", err)
+		}
+		definition, err := tool.ParseDefinition(raw)
+		if err != nil {
+			return nil, fmt.Errorf("own tools: %w", err)
+		}
+		own, ok := calls[definition.Name]
+		if !ok {
+			return nil, fmt.Errorf("own tools: nobody answers %q", definition.Name)
+		}
+		own.Definition = definition
+		tools = append(tools, own)
+	}
+	return tools, nil
+}
+
+// Activations are the servers that callers have chosen. They are remembered
+// until they are removed.
+type Activations interface {
+	// Active returns the names of the active servers, in a stable order.
+	Active(ctx context.Context, who principal.Principal) ([]string, error)
+	// Activate makes a server active with settings, or replaces its settings.
+	Activate(ctx context.Context, who principal.Principal, server string, settings map[string]any) error
+	// Deactivate reports whether the server was active.
+	Deactivate(ctx context.Context, who principal.Principal, server string) (bool, error)
+}
+
+// A Desk answers the gateway's own tools. All fields are required.
+type Desk struct {
+	Catalog     func() *catalog.Catalog
+	Activations Activations
+	Planner     *plan.Planner
+	Caller      *call.Caller
+	Fleet       *fleet.Fleet
+	// Find ranks the catalog's servers for a query.
+	Find func(query string, limit int) []string
+	// Changed is called when the set of active servers has changed.
+	Changed func(ctx context.Context)
+	// Names returns the name under which a client sees a tool.
+	Names  func(ref tool.Ref) string
+	Logger *slog.Logger
+}
+
+// Call answers one of the own tools with a raw tools/call result. A failure
+// is a result too; an error is a protocol error.
+func (d *Desk) Call(ctx context.Context, own Tool, client call.Client, arguments json.RawMessage) (json.RawMessage, error) {
+	return own.call(d, ctx, client, arguments)
+}
+
+// An ArgumentError is a mistake in the arguments of one of our own tools.
+type ArgumentError struct{ Tool, Problem string }
+
+// Error names the tool and the problem.
+func (e *ArgumentError) Error() string { return fmt.Sprintf("%s: %s", e.Tool, e.Problem) }
+
+// parse reads the arguments of one of our own tools.
+func parse(name string, arguments json.RawMessage, into any) error {
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	if err := json.Unmarshal(arguments, into); err != nil {
+		return &ArgumentError{Tool: name, Problem: err.Error()}
+	}
+	return nil
+}
+
+// reply is a tools/call result with a text for the model and the same as data.
+func reply(text string, structured any) (json.RawMessage, error) {
+	return json.Marshal(map[string]any{
+		"content":           []any{map[string]string{"type": "text", "text": text}},
+		"structuredContent": structured,
+	})
+}
+
+// state describes an active server in a word, and its plan where there is one.
+func (d *Desk) state(ctx context.Context, who principal.Principal, server string) (string, plan.Plan, inventory.Offer) {
+	made, err := d.Planner.Plan(ctx, who, server)
+	var unknown *catalog.UnknownServerError
+	switch {
+	case plan.Unresolved(err):
+		return "not pulled", plan.Plan{}, inventory.Offer{}
+	case errors.As(err, &unknown):
+		return "not in any catalog", plan.Plan{}, inventory.Offer{}
+	case err != nil:
+		return "error: " + err.Error(), plan.Plan{}, inventory.Offer{}
+	}
+	offer, _, err := d.Caller.Offer(ctx, made)
+	if err != nil {
+		d.Logger.WarnContext(ctx, "read offer", "server", server, "err", err)
+	}
+	for _, running := range d.Fleet.Running() {
+		if running.Server == server {
+			return running.State, made, offer
+		}
+	}
+	if !d.Caller.Approved(made) {
+		return "waits for approval", made, offer
+	}
+	return "dormant", made, offer
+}

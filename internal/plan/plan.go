@@ -1,0 +1,209 @@
+// Package plan decides what a server of the catalog would be, here and for
+// this caller: it joins the entry, the caller's settings and the resolved
+// image, and compiles them.
+//
+// Planning needs no engine once an image has been resolved, so lists and
+// explanations come at once and offline. It starts nothing and approves nothing.
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/sandbox"
+)
+
+// A Plan is everything about one server for one caller.
+type Plan struct {
+	Entry catalog.Server
+	Spec  sandbox.Spec
+	Grant sandbox.Grant
+	// Digest is the Spec's: what the server offers is kept under it.
+	Digest string
+	// GrantDigest is the Grant's: what was approved is kept under it.
+	GrantDigest string
+}
+
+// Images finds images. Both methods may be called from several goroutines.
+type Images interface {
+	// Known returns what a reference was last resolved to, without an engine.
+	Known(ctx context.Context, ref string) (sandbox.Image, bool, error)
+	// Ensure makes the image present on the engine and remembers what it is. An
+	// image that is known by its registry's digest stays that one, whatever the
+	// reference stands for by now; others are resolved anew.
+	Ensure(ctx context.Context, ref string, progress func(Progress)) (sandbox.Image, error)
+}
+
+// Progress is how far the pull of an image is.
+type Progress struct {
+	// Status is the engine's word for what it does, such as "Downloading".
+	Status string
+	// Done and Total are bytes; Total is 0 while it is not known.
+	Done, Total int64
+}
+
+// Settings yields what a caller has set for a server; nil if nothing.
+type Settings interface {
+	Settings(ctx context.Context, who principal.Principal, server string) (map[string]any, error)
+}
+
+// A Planner makes plans. All fields are required.
+type Planner struct {
+	// Catalog returns the catalog as it is now.
+	Catalog  func() *catalog.Catalog
+	Settings Settings
+	Images   Images
+	Host     sandbox.Host
+	// Unenforced returns the engine's words for limits that it cannot enforce.
+	Unenforced func() []string
+
+	mu   sync.Mutex
+	kept map[cacheKey]kept
+}
+
+type cacheKey struct{ who, server string }
+
+type kept struct {
+	plan  Plan
+	until time.Time
+}
+
+// fresh is how long a plan is used again without compiling it anew. It spares
+// warm calls the work, and is short enough for changes from outside: of the
+// catalog, of settings, of links on the host.
+const fresh = 2 * time.Second
+
+// An UnresolvedError is a plan that needs an image nobody has resolved yet.
+type UnresolvedError struct{ Server, Image string }
+
+// Error names the image.
+func (e *UnresolvedError) Error() string {
+	return fmt.Sprintf("server %q: image %s has not been pulled yet", e.Server, e.Image)
+}
+
+// Hint says how it is resolved.
+func (e *UnresolvedError) Hint() string { return "pull it with: dockgate update " + e.Server }
+
+// An UnsupportedError is an entry that cannot run.
+type UnsupportedError struct{ Server, Reason string }
+
+// Error gives the entry's reason.
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("server %q cannot be run: %s", e.Server, e.Reason)
+}
+
+// Plan returns the plan of a server from what is known, without an engine. It
+// returns a [*catalog.UnknownServerError], an [*UnsupportedError], an
+// [*UnresolvedError] or the compiler's error.
+func (p *Planner) Plan(ctx context.Context, who principal.Principal, server string) (Plan, error) {
+	if found, ok := p.recent(who, server); ok {
+		return found, nil
+	}
+	entry, err := p.entry(server)
+	if err != nil {
+		return Plan{}, err
+	}
+	image, ok, err := p.Images.Known(ctx, entry.Image)
+	if err != nil {
+		return Plan{}, err
+	}
+	if !ok {
+		return Plan{}, &UnresolvedError{Server: server, Image: entry.Image}
+	}
+	return p.compile(ctx, who, entry, image)
+}
+
+// Prepare returns the plan of a server whose image is present on the engine,
+// pulling it if need be. Progress may be nil.
+func (p *Planner) Prepare(ctx context.Context, who principal.Principal, server string, progress func(Progress)) (Plan, error) {
+	entry, err := p.entry(server)
+	if err != nil {
+		return Plan{}, err
+	}
+	// The settings are checked before megabytes are pulled for nothing.
+	settings, err := p.Settings.Settings(ctx, who, server)
+	if err != nil {
+		return Plan{}, err
+	}
+	if err := entry.CheckSettings(settings); err != nil {
+		return Plan{}, err
+	}
+	if progress == nil {
+		progress = func(Progress) {}
+	}
+	image, err := p.Images.Ensure(ctx, entry.Image, progress)
+	if err != nil {
+		return Plan{}, fmt.Errorf("server %q: %w", server, err)
+	}
+	return p.compile(ctx, who, entry, image)
+}
+
+func (p *Planner) entry(server string) (catalog.Server, error) {
+	entry, err := p.Catalog().Server(server)
+	switch {
+	case err != nil:
+		return catalog.Server{}, err
+	case entry.Unsupported != "":
+		return catalog.Server{}, &UnsupportedError{Server: server, Reason: entry.Unsupported}
+	case entry.Remote != nil:
+		return catalog.Server{}, &UnsupportedError{Server: server, Reason: "remote servers are not supported yet"}
+	}
+	return entry, nil
+}
+
+func (p *Planner) compile(ctx context.Context, who principal.Principal, entry catalog.Server, image sandbox.Image) (Plan, error) {
+	settings, err := p.Settings.Settings(ctx, who, entry.Name)
+	if err != nil {
+		return Plan{}, err
+	}
+	spec, err := sandbox.Compile(entry, settings, image, p.Host)
+	if err != nil {
+		return Plan{}, err
+	}
+	grant := sandbox.NewGrant(entry, spec, p.Unenforced())
+	made := Plan{Entry: entry, Spec: spec, Grant: grant, Digest: spec.Digest(), GrantDigest: grant.Digest()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept == nil {
+		p.kept = make(map[cacheKey]kept)
+	}
+	p.kept[cacheKey{who.ID, entry.Name}] = kept{plan: made, until: time.Now().Add(fresh)}
+	return made, nil
+}
+
+func (p *Planner) recent(who principal.Principal, server string) (Plan, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found, ok := p.kept[cacheKey{who.ID, server}]
+	return found.plan, ok && time.Now().Before(found.until)
+}
+
+// Forget makes the next plan of a server new, because its settings or its
+// image have changed.
+func (p *Planner) Forget(server string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key := range p.kept {
+		if key.server == server {
+			delete(p.kept, key)
+		}
+	}
+}
+
+// ForgetAll makes every next plan new.
+func (p *Planner) ForgetAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.kept)
+}
+
+// Unresolved reports whether err is that an image has not been pulled yet.
+func Unresolved(err error) bool {
+	var unresolved *UnresolvedError
+	return errors.As(err, &unresolved)
+}
