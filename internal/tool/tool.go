@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -53,14 +54,14 @@ func canonical(raw json.RawMessage) []byte {
 // ParseDefinition reads the name out of one entry of a tools/list result and
 // keeps the rest as it is. A definition without a name is an error.
 func ParseDefinition(raw json.RawMessage) (Definition, error) {
-	var head struct {
-		Name string `json:"name"`
-	}
-	if err := json.Unmarshal(raw, &head); err != nil {
+	// A map, because decoding into a struct takes "NAME" for "name".
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
 		return Definition{}, fmt.Errorf("tool definition: %w", err)
 	}
-	if head.Name == "" {
-		return Definition{}, fmt.Errorf("tool definition without a name")
+	var name string
+	if err := json.Unmarshal(members["name"], &name); err != nil || name == "" {
+		return Definition{}, errors.New("tool definition without a name")
 	}
-	return Definition{Name: head.Name, JSON: raw}, nil
+	return Definition{Name: name, JSON: raw}, nil
 }

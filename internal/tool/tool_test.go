@@ -54,9 +54,11 @@ func TestDigest(t *testing.T) {
 }
 
 func TestParseDefinition(t *testing.T) {
-	got, err := tool.ParseDefinition(json.RawMessage(`{"name":"echo","vendor":1}`))
-	if err != nil || got.Name != "echo" || string(got.JSON) != `{"name":"echo","vendor":1}` {
-		t.Errorf("ParseDefinition = %+v, %v; want echo with all its bytes", got, err)
+	for _, raw := range []string{`{"name":"echo","vendor":1}`, `{"name":"echo","NAME":"other"}`, `{"Name":"other", "name":"echo"}`} {
+		got, err := tool.ParseDefinition(json.RawMessage(raw))
+		if err != nil || got.Name != "echo" || string(got.JSON) != raw {
+			t.Errorf("ParseDefinition(%s) = %+v, %v; want echo with all its bytes", raw, got, err)
+		}
 	}
 	for _, bad := range []string{`{}`, `[]`, `{"name":1}`, `{"name":""}`, ``} {
 		if got, err := tool.ParseDefinition(json.RawMessage(bad)); err == nil {
