@@ -58,6 +58,9 @@ func (s Server) CheckSettings(settings map[string]any) error {
 	if problems != nil {
 		return fmt.Errorf("server %q: %w", s.Name, problems)
 	}
+	if plain, ok := plainNumbers(settings).(map[string]any); ok && settings != nil {
+		settings = plain
+	}
 	failure := &SettingsError{Server: s.Name}
 	report := func(setting, format string, args ...any) {
 		failure.Problems = append(failure.Problems, SettingProblem{setting, fmt.Sprintf(format, args...)})

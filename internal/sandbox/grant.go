@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/docker/go-units"
@@ -45,7 +46,12 @@ func NewGrant(entry catalog.Server, spec Spec, unenforced []string) Grant {
 		Image: spec.Image.Ref, Pin: spec.Image.Pin,
 		Command: slices.Concat(spec.Entrypoint, spec.Command),
 		User:    spec.User, Limits: spec.Limits, Network: spec.Network,
-		Mounts: spec.Mounts, Env: spec.Env, Unenforced: unenforced,
+		Mounts: spec.Mounts, Unenforced: unenforced,
+	}
+	for _, v := range spec.Env { // what every server gets says nothing of this one
+		if !slices.Contains(writableHome(), v) {
+			grant.Env = append(grant.Env, v)
+		}
 	}
 	if entry.Network.Mode != spec.Network && entry.Network.Mode != "" {
 		grant.Requested = entry.Network
@@ -77,7 +83,7 @@ func (g Grant) Lines() []string {
 		"source:    " + string(g.Source) + ", transport " + g.Transport,
 		"image:     " + g.Image,
 		"pinned:    " + pinned,
-		"command:   " + strings.Join(g.Command, " "),
+		"command:   " + quoted(g.Command),
 		"user:      " + user,
 		fmt.Sprintf("limits:    memory %s, %.4g cpus, %d processes",
 			units.BytesSize(float64(g.Limits.Memory)), float64(g.Limits.NanoCPUs)/1e9, g.Limits.PIDs),
@@ -100,6 +106,21 @@ func (g Grant) Lines() []string {
 		lines = append(lines, "warning:   "+u)
 	}
 	return lines
+}
+
+// quoted joins words so that a person sees where each of them ends.
+func quoted(words []string) string {
+	var b strings.Builder
+	for i, word := range words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if word == "" || strings.ContainsAny(word, " \t\n\"'\\") {
+			word = strconv.Quote(word)
+		}
+		b.WriteString(word)
+	}
+	return b.String()
 }
 
 func (g Grant) network() string {
