@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/moby/moby/client"
+	"go.uber.org/goleak"
 
 	"github.com/dockgate/dockgate/internal/docker"
 	"github.com/dockgate/dockgate/internal/sandbox"
@@ -32,14 +34,22 @@ import (
 // there for the next run, as a build's cache is.
 const probeRef = "dockgate.test/probe:latest"
 
-// TestMain gives all tests one build of the probe.
+// TestMain gives all tests one build of the probe, and looks for goroutines
+// that nobody waited for.
 func TestMain(m *testing.M) {
+	if encoded := os.Getenv(gatewayVariable); encoded != "" {
+		log.Fatal(gateway(encoded))
+	}
 	dir, err := os.MkdirTemp("", "dockgate-probe-")
 	if err != nil {
 		panic(err)
 	}
 	fixture.dir = dir
 	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		log.Print(err)
+		code = 1
+	}
 	if err := os.RemoveAll(dir); err != nil {
 		panic(err)
 	}

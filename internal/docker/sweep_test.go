@@ -1,0 +1,312 @@
+package docker_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/google/go-cmp/cmp"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/sandbox"
+	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest/probe"
+)
+
+// gatewayVariable makes the test binary a gateway that starts one container,
+// says its id, and waits to be killed. Its value is an [order].
+const gatewayVariable = "DOCKGATE_TEST_GATEWAY"
+
+// An order is what such a gateway is to do.
+type order struct {
+	Options docker.Options
+	Spec    sandbox.Spec
+}
+
+// gateway is the main of that process.
+func gateway(encoded string) error {
+	var todo order
+	if err := json.Unmarshal([]byte(encoded), &todo); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	engine, err := docker.Connect(ctx, todo.Options)
+	if err != nil {
+		return err
+	}
+	p, err := engine.Start(ctx, todo.Spec)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stdout.WriteString(p.ID() + "\n"); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, p)
+	return errors.Join(err, errors.New("the container went before the gateway"))
+}
+
+// killedGateway starts such a gateway, kills it with SIGKILL, and returns the
+// id of the container that it has left.
+func killedGateway(t *testing.T, todo order) string {
+	t.Helper()
+	encoded, err := json.Marshal(todo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), gatewayVariable+"="+string(encoded))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	id, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("gateway = %v, want the id of its container", err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Fatal("gateway exits by itself")
+	}
+	return strings.TrimSpace(id)
+}
+
+// goes waits until the container is gone.
+func goes(t *testing.T, c *client.Client, id string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	wait := c.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+	select {
+	case <-wait.Result:
+	case err := <-wait.Error:
+		if !cerrdefs.IsNotFound(err) {
+			t.Fatalf("container %s stays: %v", id, err)
+		}
+	}
+}
+
+func exists(t *testing.T, c *client.Client, id string) bool {
+	t.Helper()
+	_, err := c.ContainerInspect(t.Context(), id, client.ContainerInspectOptions{})
+	if err != nil && !cerrdefs.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+func TestKilledGateway(t *testing.T) {
+	_, image := probeImage(t)
+	c := api(t)
+	options := docker.Options{
+		Host: os.Getenv("DOCKER_HOST"), ConfigDir: t.TempDir(), Dir: t.TempDir(), State: "test-" + filepath.Base(t.TempDir()) + t.Name(),
+	}
+	t.Run("a good server goes by itself", func(t *testing.T) {
+		goes(t, c, killedGateway(t, order{options, probeSpec(image, probe.Echo)}))
+	})
+	t.Run("a stubborn one goes with the next gateway", func(t *testing.T) {
+		id := killedGateway(t, order{options, probeSpec(image, probe.Stubborn)})
+		if !exists(t, c, id) {
+			t.Fatal("the stubborn container is gone before the sweep")
+		}
+		stranger := connect(t, docker.Options{})
+		if _, err := stranger.Sweep(t.Context()); err != nil {
+			t.Errorf("Sweep() of a stranger = %v", err)
+		}
+		if !exists(t, c, id) {
+			t.Error("a gateway of another state folder has removed it")
+		}
+		swept, err := connect(t, options).Sweep(t.Context())
+		if err != nil {
+			t.Errorf("Sweep() = %v", err)
+		}
+		if !slices.ContainsFunc(swept, func(s docker.Swept) bool { return s.ID == id && s.Server == "probe" }) {
+			t.Errorf("Sweep() = %+v, want container %s", swept, id)
+		}
+		if exists(t, c, id) {
+			t.Errorf("container %s is left", id)
+		}
+	})
+	entries, err := os.ReadDir(filepath.Join(options.Dir, "owners"))
+	if err != nil || len(entries) > 0 {
+		t.Errorf("lock files = %v, %v, want none", entries, err)
+	}
+}
+
+func TestSweepSparesTheLiving(t *testing.T) {
+	_, image := probeImage(t)
+	options := docker.Options{Dir: t.TempDir(), State: "test-" + t.Name() + filepath.Base(t.TempDir())}
+	one, other := connect(t, options), connect(t, options)
+	p, err := one.Start(t.Context(), probeSpec(image, probe.Echo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, engine := range []*docker.Engine{one, other} {
+		if swept, err := engine.Sweep(t.Context()); err != nil || len(swept) > 0 {
+			t.Errorf("Sweep() = %+v, %v, want nothing", swept, err)
+		}
+	}
+	if _, err := io.WriteString(p, "alive\n"); err != nil {
+		t.Errorf("Write() = %v", err)
+	}
+	if got, err := bufio.NewReader(p).ReadString('\n'); err != nil || got != "alive\n" {
+		t.Errorf("Read() = %q, %v", got, err)
+	}
+	running, err := other.Running(t.Context())
+	if err != nil || len(running) != 1 || running[0].ID != p.ID() {
+		t.Fatalf("Running() of the other gateway = %+v, %v, want container %s", running, err, p.ID())
+	}
+	// What one gateway runs, another may be told to stop.
+	if err := other.Stop(t.Context(), p.ID()); err != nil {
+		t.Errorf("Stop() = %v", err)
+	}
+	<-p.Done()
+	if err := p.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+	if err := other.Stop(t.Context(), p.ID()); !errors.Is(err, docker.ErrNotOurs) {
+		t.Errorf("Stop() again = %v, want ErrNotOurs", err)
+	}
+}
+
+func TestSweepByLabels(t *testing.T) {
+	_, image := probeImage(t)
+	c := api(t)
+	dir := t.TempDir()
+	state := "test-" + strings.ToLower(filepath.Base(dir)) + t.Name()
+	engine := connect(t, docker.Options{Dir: dir, State: state})
+	// Started once, so that it has an owner of its own.
+	p, err := engine.Start(t.Context(), probeSpec(image, probe.Exit, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, err := engine.Running(t.Context())
+	if err != nil || len(running) != 1 {
+		t.Fatalf("Running() = %+v, %v, want one", running, err)
+	}
+	own := running[0].Owner
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	past, future := time.Now().Add(-time.Hour).Format(time.RFC3339), time.Now().Add(time.Hour).Format(time.RFC3339)
+	tests := []struct {
+		name                  string
+		state, owner, expires string
+		stays                 bool
+	}{
+		{"owner is gone", state, "0123456789abcdef", future, false},
+		{"own stray", state, own, future, false},
+		{"owner is no name", state, "../../etc/passwd", future, true},
+		{"other state", state + "-other", "0123456789abcdef", future, true},
+		{"other state, expired", state + "-other", "0123456789abcdef", past, false},
+		{"other state, no date", state + "-other", "0123456789abcdef", "soon", true},
+	}
+	ids := make(map[string]string)
+	for _, tt := range tests {
+		labels := map[string]string{
+			"dockgate.state": tt.state, "dockgate.owner": tt.owner, "dockgate.server": "x", "dockgate.expires": tt.expires,
+		}
+		created, err := c.ContainerCreate(t.Context(), client.ContainerCreateOptions{
+			Config: &container.Config{Image: image.Pin.Digest, Cmd: []string{"echo"}, Labels: labels},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[tt.name] = created.ID
+		t.Cleanup(func() {
+			_, _ = c.ContainerRemove(context.WithoutCancel(t.Context()), created.ID, client.ContainerRemoveOptions{Force: true})
+		})
+	}
+	labels := map[string]string{
+		"dockgate.state": state, "dockgate.owner": "0123456789abcdef", "dockgate.server": "x", "dockgate.expires": future,
+	}
+	network, err := c.NetworkCreate(t.Context(), state, client.NetworkCreateOptions{Driver: "bridge", Labels: labels})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.VolumeCreate(t.Context(), client.VolumeCreateOptions{Name: state, Labels: labels}); err != nil {
+		t.Fatal(err)
+	}
+	swept, err := engine.Sweep(t.Context())
+	if err != nil {
+		t.Errorf("Sweep() = %v", err)
+	}
+	for _, tt := range tests {
+		if got := exists(t, c, ids[tt.name]); got != tt.stays {
+			t.Errorf("%s: exists after the sweep = %v, want %v", tt.name, got, tt.stays)
+		}
+	}
+	for _, want := range []docker.Swept{
+		{Kind: docker.ContainerObject, ID: ids["own stray"], Server: "x", Owner: own, State: state},
+		{Kind: docker.NetworkObject, ID: network.ID, Server: "x", Owner: "0123456789abcdef", State: state},
+		{Kind: docker.VolumeObject, ID: state, Server: "x", Owner: "0123456789abcdef", State: state},
+	} {
+		if !slices.Contains(swept, want) {
+			t.Errorf("Sweep() = %+v, want %+v among them", swept, want)
+		}
+	}
+	if again, err := engine.Sweep(t.Context()); err != nil || len(again) > 0 {
+		t.Errorf("Sweep() again = %+v, %v, want nothing", again, err)
+	}
+}
+
+func TestSweepRemovesOldLocks(t *testing.T) {
+	require(t)
+	dir := t.TempDir()
+	engine := connect(t, docker.Options{Dir: dir})
+	if err := os.MkdirAll(filepath.Join(dir, "owners"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"abcdef", "README.txt"} {
+		if err := os.WriteFile(filepath.Join(dir, "owners", file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := engine.Sweep(t.Context()); err != nil {
+		t.Errorf("Sweep() = %v", err)
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, "owners"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	if diff := cmp.Diff([]string{"README.txt"}, names); diff != "" {
+		t.Errorf("lock files (-want +got):\n%s", diff)
+	}
+}
+
+func TestKeep(t *testing.T) {
+	_, image := probeImage(t)
+	c := api(t)
+	options := docker.Options{
+		Host: os.Getenv("DOCKER_HOST"), ConfigDir: t.TempDir(), Dir: t.TempDir(), State: "test-" + filepath.Base(t.TempDir()) + t.Name(),
+	}
+	id := killedGateway(t, order{options, probeSpec(image, probe.Stubborn)})
+	ctx, cancel := context.WithCancel(t.Context())
+	kept := make(chan error, 1)
+	go func() { kept <- connect(t, options).Keep(ctx) }()
+	goes(t, c, id)
+	cancel()
+	if err := <-kept; err != nil {
+		t.Errorf("Keep() = %v, want nil when its context ends", err)
+	}
+}
