@@ -75,7 +75,7 @@ func (g Grant) Lines() []string {
 	if user == "" || user == "0" || user == "root" || strings.HasPrefix(user, "0:") {
 		user = "root (without capabilities)"
 	}
-	pinned := string(g.Pin.Digest)
+	pinned := g.Pin.Digest + ", " + g.Pin.Platform
 	if g.Pin.Kind == LocalID {
 		pinned += " (local image, not from a registry)"
 	}
@@ -85,8 +85,8 @@ func (g Grant) Lines() []string {
 		"pinned:    " + pinned,
 		"command:   " + quoted(g.Command),
 		"user:      " + user,
-		fmt.Sprintf("limits:    memory %s, %.4g cpus, %d processes",
-			units.BytesSize(float64(g.Limits.Memory)), float64(g.Limits.NanoCPUs)/1e9, g.Limits.PIDs),
+		fmt.Sprintf("limits:    memory %s, shared memory %s, %.4g cpus, %d processes", units.BytesSize(float64(g.Limits.Memory)),
+			units.BytesSize(float64(g.Limits.Shm)), float64(g.Limits.NanoCPUs)/1e9, g.Limits.PIDs),
 		"network:   " + g.network(),
 	}
 	for _, m := range g.Mounts {

@@ -133,8 +133,9 @@ func chatter(stdio Stdio, lines string) int {
 	return 0
 }
 
-// Inspect writes a [Report] of this process as JSON.
-func Inspect(args []string, out io.Writer) error {
+// Inspect writes a [Report] of this process as JSON. Its arguments and its
+// environment are given.
+func Inspect(args, environment []string, out io.Writer) error {
 	report := Report{
 		Args:   args,
 		Env:    make(map[string]string),
@@ -142,7 +143,7 @@ func Inspect(args []string, out io.Writer) error {
 		GID:    os.Getgid(),
 		Mounts: make(map[string]string),
 	}
-	for _, variable := range os.Environ() {
+	for _, variable := range environment {
 		name, value, _ := strings.Cut(variable, "=")
 		report.Env[name] = value
 	}
