@@ -17,6 +17,7 @@ import (
 	"slices"
 	"sync"
 
+	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/call"
@@ -77,7 +78,7 @@ func New(o Options) (*Gateway, error) {
 	g.server = mcp.NewServer(
 		&mcp.Implementation{Name: "dockgate", Title: "dockgate", Version: o.Version},
 		&mcp.ServerOptions{
-			Logger:       o.Logger,
+			Logger:       slog.New(quietHandler{o.Logger.Handler()}),
 			Capabilities: capabilities(),
 			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 		},
@@ -113,10 +114,30 @@ func (g *Gateway) Serve(ctx context.Context, in io.ReadCloser, out io.WriteClose
 	go func() { ended <- connection.Wait() }()
 	select {
 	case err := <-ended:
-		return err
+		return unlessLeft(err)
 	case <-ctx.Done():
-		return errors.Join(connection.Close(), <-ended)
+		return unlessLeft(errors.Join(connection.Close(), <-ended))
 	}
+}
+
+// codeClosing is how the SDK ends requests that are open when a connection closes.
+const codeClosing = -32004
+
+// unlessLeft drops the errors with which a client's leaving shows.
+func unlessLeft(err error) error {
+	var closing *sdkjsonrpc.Error
+	if errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF) || errors.As(err, &closing) && closing.Code == codeClosing {
+		return nil
+	}
+	return err
+}
+
+// A quietHandler keeps the SDK's tale of each session for those who ask for it.
+type quietHandler struct{ slog.Handler }
+
+// Enabled lets warnings pass, and everything if the logger says everything.
+func (h quietHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.Handler.Enabled(ctx, level) && (level >= slog.LevelWarn || h.Handler.Enabled(ctx, slog.LevelDebug))
 }
 
 // Changed looks whether what clients see has changed, and tells them if so.

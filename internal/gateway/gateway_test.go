@@ -1,0 +1,654 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+
+	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/audit"
+	"github.com/dockgate/dockgate/internal/call"
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/fleet"
+	"github.com/dockgate/dockgate/internal/gateway"
+	"github.com/dockgate/dockgate/internal/inventory"
+	"github.com/dockgate/dockgate/internal/meta"
+	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/sandbox"
+	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest"
+	"github.com/dockgate/dockgate/internal/store"
+	"github.com/dockgate/dockgate/internal/tool"
+	"github.com/dockgate/dockgate/internal/upstream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const entries = `version: 1
+servers:
+  one: {image: test/one, title: One, description: The first server}
+  two: {image: test/two, title: Two, tools: [{name: promised, description: From the catalog}]}
+  alone: {image: test/one, isolation: session}
+`
+
+// A house is a gateway with everything below it: real but for the engine.
+type house struct {
+	*gateway.Gateway
+	fake  *sandboxtest.Fake
+	book  *approval.Book
+	fleet *fleet.Fleet
+	ctx   context.Context
+}
+
+type images struct{}
+
+func (images) Known(_ context.Context, ref string) (sandbox.Image, bool, error) {
+	digest := fmt.Sprintf("sha256:%064x", ref)[:71]
+	return sandbox.Image{
+		Ref: ref, Pin: sandbox.Pin{Kind: sandbox.LocalID, Digest: digest, Platform: "linux/amd64"},
+		Config: sandbox.ImageConfig{Entrypoint: []string{"/server"}},
+	}, true, nil
+}
+
+func (i images) Ensure(ctx context.Context, ref string, _ func(plan.Progress)) (sandbox.Image, error) {
+	image, _, err := i.Known(ctx, ref)
+	return image, err
+}
+
+type activations struct {
+	mu       sync.Mutex
+	settings map[string]map[string]any
+}
+
+func (a *activations) Active(context.Context, principal.Principal) ([]string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	names := []string{}
+	for name := range a.settings {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (a *activations) Settings(_ context.Context, _ principal.Principal, server string) (map[string]any, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.settings[server], nil
+}
+
+func (a *activations) Activate(_ context.Context, _ principal.Principal, server string, settings map[string]any) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.settings[server] = settings
+	return nil
+}
+
+func (a *activations) Deactivate(_ context.Context, _ principal.Principal, server string) (bool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, was := a.settings[server]
+	delete(a.settings, server)
+	return was, nil
+}
+
+type options struct {
+	mode   approval.Mode
+	wait   time.Duration
+	expose []meta.Group
+	prefix gateway.Prefix
+	active []string
+}
+
+// build makes a house whose images run the servers.
+func build(t *testing.T, o options, servers map[string]sandboxtest.Server) *house {
+	t.Helper()
+	ctx := t.Context()
+	logger := slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	db, err := store.Open(ctx, t.TempDir())
+	check(t, err)
+	record, err := audit.Open(audit.Options{Dir: t.TempDir(), Gateway: "test"})
+	check(t, err)
+	book, err := approval.Open(ctx, db, approval.Options{
+		Mode: o.mode, Record: func(context.Context, approval.Event) error { return nil }, Logger: logger,
+	})
+	check(t, err)
+	file, err := catalog.Parse(catalog.Origin{Catalog: "test", Kind: catalog.User}, []byte(entries))
+	check(t, err)
+	merged, _ := catalog.Merge(file)
+	servedCatalog := func() *catalog.Catalog { return merged }
+	chosen := &activations{settings: map[string]map[string]any{}}
+	for _, name := range o.active {
+		chosen.settings[name] = nil
+	}
+	h := &house{fake: &sandboxtest.Fake{Servers: servers}, book: book, ctx: ctx}
+	offers := inventory.New(db, db)
+	h.fleet = fleet.New(fleet.Options{
+		Runner: h.fake, Client: upstream.Implementation{Name: "dockgate", Version: "test"}, Eras: offers, Logger: logger,
+		Unlock: func(_ context.Context, spec sandbox.Spec) (sandbox.Spec, error) { return spec, nil },
+		Record: func(fleet.Event) error { return nil },
+	})
+	planner := &plan.Planner{
+		Catalog: servedCatalog, Settings: chosen, Images: images{}, Unenforced: func() []string { return nil },
+	}
+	caller := call.New(call.Options{
+		Planner: planner, Book: book, Record: record, Fleet: h.fleet, Offers: offers,
+		ApprovalWait: o.wait, Logger: logger,
+	})
+	if o.expose == nil {
+		o.expose = []meta.Group{meta.Meta, meta.Dynamic, gateway.Active}
+	}
+	h.Gateway, err = gateway.New(gateway.Options{
+		Version: "test", Caller: caller, Fleet: h.fleet, Expose: o.expose, Prefix: o.prefix, Logger: logger,
+		Approved: func() []string {
+			var names []string
+			for _, a := range book.Approvals() {
+				names = append(names, a.Server)
+			}
+			return names
+		},
+		Desk: &meta.Desk{
+			Catalog: servedCatalog, Activations: chosen, Planner: planner, Caller: caller, Fleet: h.fleet, Logger: logger,
+			Find:    func(string, int) []string { return []string{"one", "two"} },
+			Changed: func(ctx context.Context) { h.Changed(ctx) },
+			Names:   func(ref tool.Ref) string { return h.Name(ref) },
+		},
+	})
+	check(t, err)
+	t.Cleanup(func() {
+		for _, closer := range []func() error{caller.Close, h.fleet.Close, book.Close, record.Close, db.Close} {
+			if err := closer(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		}
+		if running := h.fake.Running(); len(running) > 0 {
+			t.Errorf("still running: %v", running)
+		}
+	})
+	return h
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// join connects a client of the official SDK over pipes, as over stdio.
+func (h *house) join(t *testing.T, client *mcp.Client, versions ...string) *mcp.ClientSession {
+	t.Helper()
+	toServer, fromClient := io.Pipe()
+	toClient, fromServer := io.Pipe()
+	served := make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(h.ctx))
+	go func() { served <- h.Serve(ctx, toServer, fromServer, principal.Local) }()
+	var hello *mcp.ClientSessionOptions
+	if len(versions) > 0 {
+		hello = &mcp.ClientSessionOptions{ProtocolVersion: versions[0]}
+	}
+	session, err := client.Connect(ctx, &mcp.IOTransport{Reader: toClient, Writer: fromClient}, hello)
+	check(t, err)
+	t.Cleanup(func() {
+		_ = session.Close()
+		_ = fromClient.Close()
+		cancel()
+		if err := <-served; err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("Serve = %v", err)
+		}
+	})
+	return session
+}
+
+// sdkServer is a container that runs a server of the official SDK.
+func sdkServer(build func(s *mcp.Server)) sandboxtest.Server {
+	return func(ctx context.Context, c sandboxtest.Container) int {
+		s := mcp.NewServer(&mcp.Implementation{Name: "upstream", Version: "1"}, nil)
+		build(s)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			select {
+			case <-c.Killed:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		_ = s.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(c.Stdin), Writer: nopCloser{c.Stdout}})
+		return 0
+	}
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+func echo(s *mcp.Server) {
+	s.AddTool(&mcp.Tool{Name: "echo", Description: "Says it again", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(req.Params.Arguments)}}}, nil
+		})
+}
+
+func names(t *testing.T, session *mcp.ClientSession) []string {
+	t.Helper()
+	list, err := session.ListTools(t.Context(), nil)
+	check(t, err)
+	var all []string
+	for _, listed := range list.Tools {
+		all = append(all, listed.Name)
+	}
+	return all
+}
+
+func text(result *mcp.CallToolResult) string {
+	var all []string
+	for _, content := range result.Content {
+		if said, ok := content.(*mcp.TextContent); ok {
+			all = append(all, said.Text)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+func invoke(t *testing.T, session *mcp.ClientSession, name string, arguments any) *mcp.CallToolResult {
+	t.Helper()
+	result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
+	check(t, err)
+	return result
+}
+
+// versions are the last of the legacy era and the first of the modern one.
+func versions() []string { return []string{"2025-11-25", "2026-07-28"} }
+
+func answering(decision string, asked *[]string) *mcp.Client {
+	var mu sync.Mutex
+	return mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, &mcp.ClientOptions{
+		ElicitationHandler: func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			*asked = append(*asked, req.Params.Message)
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": decision}}, nil
+		},
+	})
+}
+
+func TestFirstCallAsksAndRuns(t *testing.T) {
+	for _, version := range versions() {
+		t.Run(version, func(t *testing.T) {
+			h := build(t, options{wait: time.Minute, active: []string{"one"}}, map[string]sandboxtest.Server{"test/one": sdkServer(echo)})
+			var asked []string
+			session := h.join(t, answering("approve", &asked), version)
+			before := names(t, session)
+			if slices.Contains(before, "one__echo") || h.fake.Started() != 0 {
+				t.Errorf("before the approval: tools %v, %d started; want no tool of one, none started", before, h.fake.Started())
+			}
+			result := invoke(t, session, "one__echo", map[string]any{"a": 1})
+			if got := text(result); result.IsError || got != `{"a":1}` {
+				t.Errorf("one__echo = %q, error %t; want the arguments", got, result.IsError)
+			}
+			if len(asked) != 1 || !strings.Contains(asked[0], "test/one") {
+				t.Errorf("asked %q, want one question about test/one", asked)
+			}
+			h.Changed(t.Context())
+			if after := names(t, session); !slices.Contains(after, "one__echo") {
+				t.Errorf("after the call the tools are %v, want one__echo among them", after)
+			}
+			invoke(t, session, "one__echo", map[string]any{})
+			if len(asked) != 1 || h.fake.Started() != 1 {
+				t.Errorf("after two calls: %d questions, %d starts; want one of each", len(asked), h.fake.Started())
+			}
+		})
+	}
+}
+
+func TestDenied(t *testing.T) {
+	for _, version := range versions() {
+		t.Run(version, func(t *testing.T) {
+			h := build(t, options{wait: time.Minute, active: []string{"one"}}, map[string]sandboxtest.Server{"test/one": sdkServer(echo)})
+			var asked []string
+			session := h.join(t, answering("deny", &asked), version)
+			result := invoke(t, session, "one__echo", nil)
+			if !result.IsError || !strings.HasPrefix(text(result), approval.CodeDenied) || h.fake.Started() != 0 {
+				t.Errorf("one__echo = %q, error %t, %d started; want %s and none", text(result), result.IsError, h.fake.Started(), approval.CodeDenied)
+			}
+		})
+	}
+}
+
+// A form that is accepted without its decision approves nothing.
+func TestAcceptIsNotApproval(t *testing.T) {
+	h := build(t, options{wait: time.Minute, active: []string{"one"}}, map[string]sandboxtest.Server{"test/one": sdkServer(echo)})
+	for _, version := range versions() {
+		client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, &mcp.ClientOptions{
+			ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				return &mcp.ElicitResult{Action: "cancel"}, nil
+			},
+		})
+		session := h.join(t, client, version)
+		result := invoke(t, session, "one__echo", nil)
+		if !result.IsError || !strings.HasPrefix(text(result), approval.CodePending) || h.fake.Started() != 0 {
+			t.Errorf("%s: one__echo = %q; want %s", version, text(result), approval.CodePending)
+		}
+	}
+}
+
+func TestPendingWithoutForms(t *testing.T) {
+	for _, version := range versions() {
+		t.Run(version, func(t *testing.T) {
+			h := build(t, options{wait: 10 * time.Millisecond, active: []string{"one"}}, map[string]sandboxtest.Server{"test/one": sdkServer(echo)})
+			session := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil), version)
+			result := invoke(t, session, "one__echo", nil)
+			if !result.IsError || !strings.HasPrefix(text(result), approval.CodePending) {
+				t.Fatalf("one__echo = %q, error %t; want %s", text(result), result.IsError, approval.CodePending)
+			}
+			questions := h.book.Questions(approval.ProgressPending)
+			if len(questions) != 1 {
+				t.Fatalf("%d pending questions, want 1", len(questions))
+			}
+			check(t, h.book.Decide(t.Context(), questions[0], approval.Decision{Answer: approval.Approve, Channel: "terminal", By: principal.Local}))
+			if result := invoke(t, session, "one__echo", map[string]any{}); result.IsError || text(result) != "{}" {
+				t.Errorf("one__echo after the approval = %q, want {}", text(result))
+			}
+		})
+	}
+}
+
+func TestNames(t *testing.T) {
+	h := build(t, options{mode: approval.ModeAll, active: []string{"one"}}, map[string]sandboxtest.Server{"test/one": sdkServer(echo)})
+	session := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil))
+	for _, name := range []string{"one__echo", "one.echo"} {
+		if result := invoke(t, session, name, map[string]any{}); result.IsError {
+			t.Errorf("%s = %s, want a result", name, text(result))
+		}
+	}
+	h.Changed(t.Context())
+	_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "one_echo"})
+	if err == nil || !strings.Contains(err.Error(), "one__echo") {
+		t.Errorf("one_echo = %v, want an error that names one__echo", err)
+	}
+	if result := invoke(t, session, "one__ekko", nil); !result.IsError || !strings.Contains(text(result), "nearest: echo") {
+		t.Errorf("one__ekko = %s, want the nearest", text(result))
+	}
+}
+
+func TestPrefixNone(t *testing.T) {
+	h := build(t, options{mode: approval.ModeAll, active: []string{"one", "two"}, prefix: gateway.PrefixNone},
+		map[string]sandboxtest.Server{"test/one": sdkServer(echo), "test/two": sdkServer(echo)})
+	session := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil))
+	invoke(t, session, "mcp_add", map[string]any{"name": "one"})
+	invoke(t, session, "mcp_add", map[string]any{"name": "two"})
+	got := names(t, session)
+	if !slices.Contains(got, "echo") || !slices.Contains(got, "two__echo") {
+		t.Errorf("tools %v, want echo of one, and two__echo", got)
+	}
+}
+
+// What nobody approved is listed from the catalog, never from the server.
+func TestSnapshot(t *testing.T) {
+	h := build(t, options{wait: time.Millisecond, active: []string{"two"}}, map[string]sandboxtest.Server{"test/two": sdkServer(echo)})
+	session := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil))
+	if got := names(t, session); !slices.Contains(got, "two__promised") {
+		t.Errorf("tools %v, want two__promised", got)
+	}
+}
+
+func TestExpose(t *testing.T) {
+	for _, tt := range []struct {
+		expose []meta.Group
+		want   string
+	}{
+		{[]meta.Group{meta.Meta}, "execute_tool"},
+		{[]meta.Group{meta.Dynamic}, "mcp_find mcp_add mcp_remove mcp_active"},
+		{[]meta.Group{gateway.Active}, ""},
+		{[]meta.Group{meta.Meta, gateway.Direct}, "execute_tool one__echo"},
+	} {
+		h := build(t, options{mode: approval.ModeAll, expose: tt.expose}, map[string]sandboxtest.Server{"test/one": sdkServer(echo)})
+		session := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil))
+		if slices.Contains(tt.expose, gateway.Direct) {
+			invoke(t, session, "execute_tool", map[string]any{"server": "one", "tool": "echo"})
+			h.Changed(t.Context())
+		}
+		if got := strings.Join(names(t, session), " "); got != tt.want {
+			t.Errorf("expose %v: tools %q, want %q", tt.expose, got, tt.want)
+		}
+	}
+}
+
+func TestListChanged(t *testing.T) {
+	h := build(t, options{mode: approval.ModeAll}, map[string]sandboxtest.Server{"test/one": sdkServer(echo)})
+	for _, version := range versions() {
+		t.Run(version, func(t *testing.T) {
+			told := make(chan struct{}, 10)
+			session := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, &mcp.ClientOptions{
+				ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { told <- struct{}{} },
+			}), version)
+			names(t, session)
+			invoke(t, session, "mcp_add", map[string]any{"name": "one"})
+			<-told
+			if got := names(t, session); !slices.Contains(got, "one__echo") {
+				t.Errorf("tools %v after mcp_add, want one__echo", got)
+			}
+			if got := text(invoke(t, session, "mcp_remove", map[string]any{"name": "one"})); got != "one removed." {
+				t.Errorf("mcp_remove = %q", got)
+			}
+			<-told
+			if got := names(t, session); slices.Contains(got, "one__echo") {
+				t.Errorf("tools %v after mcp_remove, want no one__echo", got)
+			}
+			if running := h.fake.Running(); len(running) != 0 {
+				t.Errorf("running %v after mcp_remove, want none", running)
+			}
+		})
+	}
+}
+
+func TestOwnToolsMistakes(t *testing.T) {
+	h := build(t, options{mode: approval.ModeAll}, nil)
+	session := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil))
+	for _, tt := range []struct {
+		tool      string
+		arguments any
+		want      string
+	}{
+		{"mcp_find", map[string]any{}, "query is empty"},
+		{"mcp_find", map[string]any{"query": 1}, "mcp_find"},
+		{"mcp_add", map[string]any{"name": "onne"}, "nearest are one"},
+		{"mcp_add", map[string]any{"name": "one", "config": map[string]any{"x": 1}}, "x"},
+		{"mcp_remove", map[string]any{"name": "one"}, "not active"},
+		{"execute_tool", map[string]any{"tool": "x"}, "server is missing"},
+		{"execute_tool", map[string]any{"server": "one"}, "tool is missing"},
+		{"execute_tool", map[string]any{"server": "one", "tool": "x", "arguments": []int{1}}, "arguments is not an object"},
+	} {
+		result := invoke(t, session, tt.tool, tt.arguments)
+		if !result.IsError || !strings.Contains(text(result), tt.want) {
+			t.Errorf("%s(%v) = %q, error %t; want an error with %q", tt.tool, tt.arguments, text(result), result.IsError, tt.want)
+		}
+	}
+}
+
+func TestProgress(t *testing.T) {
+	slow := sdkServer(func(s *mcp.Server) {
+		s.AddTool(&mcp.Tool{Name: "slow", InputSchema: json.RawMessage(`{"type":"object"}`)},
+			func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				for i := range 3 {
+					err := req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+						ProgressToken: req.Params.GetProgressToken(), Progress: float64(i + 1), Total: 3, Message: "step",
+					})
+					if err != nil {
+						return nil, err
+					}
+				}
+				return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+			})
+	})
+	h := build(t, options{mode: approval.ModeAll, active: []string{"one"}}, map[string]sandboxtest.Server{"test/one": slow})
+	for _, version := range versions() {
+		t.Run(version, func(t *testing.T) {
+			steps := make(chan float64, 10)
+			session := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, &mcp.ClientOptions{
+				ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
+					if req.Params.Message == "step" {
+						steps <- req.Params.Progress
+					}
+				},
+			}), version)
+			params := &mcp.CallToolParams{Name: "one__slow", Meta: mcp.Meta{"progressToken": "mine"}}
+			_, err := session.CallTool(t.Context(), params)
+			check(t, err)
+			for want := 1.0; want <= 3; want++ {
+				if got := <-steps; got != want {
+					t.Errorf("progress %v, want %v", got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestPromptsAndResources(t *testing.T) {
+	server := sdkServer(func(s *mcp.Server) {
+		s.AddPrompt(&mcp.Prompt{Name: "greet"}, func(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			return &mcp.GetPromptResult{Description: "for " + req.Params.Name + req.Params.Arguments["who"]}, nil
+		})
+		read := func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: req.Params.URI, Text: "content"}}}, nil
+		}
+		s.AddResource(&mcp.Resource{Name: "a", URI: "test://a"}, read)
+		s.AddResourceTemplate(&mcp.ResourceTemplate{Name: "t", URITemplate: "test://t/{id}"}, read)
+	})
+	h := build(t, options{mode: approval.ModeAll, active: []string{"one"}}, map[string]sandboxtest.Server{"test/one": server})
+	for _, version := range versions() {
+		t.Run(version, func(t *testing.T) {
+			session := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil), version)
+			invoke(t, session, "mcp_add", map[string]any{"name": "one"})
+			h.Changed(t.Context())
+			prompts, err := session.ListPrompts(t.Context(), nil)
+			check(t, err)
+			if len(prompts.Prompts) != 1 || prompts.Prompts[0].Name != "one__greet" {
+				t.Fatalf("prompts %+v, want one__greet", prompts.Prompts)
+			}
+			prompt, err := session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "one__greet", Arguments: map[string]string{"who": "!"}})
+			check(t, err)
+			if prompt.Description != "for greet!" {
+				t.Errorf("prompt %q, want the server's own name and the argument", prompt.Description)
+			}
+			for _, uri := range []string{"test://a", "test://t/7"} {
+				read, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
+				check(t, err)
+				if len(read.Contents) != 1 || read.Contents[0].URI != uri {
+					t.Errorf("read %s = %+v", uri, read.Contents)
+				}
+			}
+			templates, err := session.ListResourceTemplates(t.Context(), nil)
+			check(t, err)
+			if len(templates.ResourceTemplates) != 1 {
+				t.Errorf("templates %+v, want one", templates.ResourceTemplates)
+			}
+			if _, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "test://b"}); err == nil {
+				t.Error("read test://b = no error, want one")
+			}
+			if _, err := session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "one__gret"}); err == nil || !strings.Contains(err.Error(), "one__greet") {
+				t.Errorf("get one__gret = %v, want the nearest", err)
+			}
+		})
+	}
+}
+
+// A server with isolation "session" runs once for each client, and ends with it.
+func TestSessionScope(t *testing.T) {
+	h := build(t, options{mode: approval.ModeAll, active: []string{"alone"}}, map[string]sandboxtest.Server{"test/one": sdkServer(echo)})
+	a := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "a", Version: "1"}, nil))
+	b := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "b", Version: "1"}, nil))
+	invoke(t, a, "alone__echo", nil)
+	invoke(t, b, "alone__echo", nil)
+	if got := len(h.fake.Running()); got != 2 {
+		t.Errorf("%d containers run for two clients, want 2", got)
+	}
+}
+
+// What a server sends arrives as it sent it.
+func TestVerbatim(t *testing.T) {
+	const result = `{"content":[{"type":"odd","n":12345678901234567890,"n":1e400}],"structuredContent":[1,"\u2028 <&>"],"x-vendor":{"b":1,"a":2},"isError":false}`
+	const definition = `{"x":{"z":1,"a":2},"name":"odd","inputSchema":{"type":"object","const":9007199254740993},"execution":{"taskSupport":"optional"}}`
+	var got json.RawMessage
+	raw := func(_ context.Context, c sandboxtest.Container) int {
+		decoder := json.NewDecoder(c.Stdin)
+		for {
+			var m struct {
+				ID     json.RawMessage `json:"id"`
+				Method string          `json:"method"`
+				Params json.RawMessage `json:"params"`
+			}
+			if err := decoder.Decode(&m); err != nil {
+				return 0
+			}
+			answer := map[string]string{
+				"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"raw","version":"1"}}`,
+				"tools/list": `{"tools":[` + definition + `]}`,
+				"tools/call": result,
+			}[m.Method]
+			switch {
+			case m.ID == nil:
+			case answer == "":
+				fmt.Fprintf(c.Stdout, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`+"\n", m.ID)
+			default:
+				if m.Method == "tools/call" {
+					got = m.Params
+				}
+				fmt.Fprintf(c.Stdout, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, answer)
+			}
+		}
+	}
+	h := build(t, options{mode: approval.ModeAll, active: []string{"one"}, expose: []meta.Group{gateway.Active}}, map[string]sandboxtest.Server{"test/one": raw})
+	toServer, fromClient := io.Pipe()
+	toClient, fromServer := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- h.Serve(t.Context(), toServer, fromServer, principal.Local) }()
+	defer func() { _ = fromClient.Close(); <-served }()
+	lines := json.NewDecoder(toClient)
+	ask := func(id int, method, params string) string {
+		fmt.Fprintf(fromClient, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, params)
+		for {
+			var m struct {
+				ID     int             `json:"id"`
+				Result json.RawMessage `json:"result"`
+				Error  json.RawMessage `json:"error"`
+			}
+			check(t, lines.Decode(&m))
+			if m.ID == id {
+				return string(m.Result) + string(m.Error)
+			}
+		}
+	}
+	ask(1, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`)
+	fmt.Fprintln(fromClient, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	if answer := ask(2, "tools/call", `{"name":"one__odd","_meta":{"vendor/x":12345678901234567890},"arguments":{"b":1.0,"a":"<&>","b":2},"odd":[1 ]}`); answer != result {
+		t.Errorf("result\n%s\nwant\n%s", answer, result)
+	}
+	if want := `{"name":"odd","_meta":{"vendor/x":12345678901234567890},"arguments":{"b":1.0,"a":"<&>","b":2},"odd":[1]}`; string(got) != want && string(got) != strings.Replace(want, "[1]", "[1 ]", 1) {
+		t.Errorf("the server got\n%s\nwant\n%s", got, want)
+	}
+	h.Changed(t.Context())
+	want := `{"tools":[` + strings.Replace(definition, `"name":"odd"`, `"name":"one__odd"`, 1) + `]}`
+	if answer := ask(3, "tools/list", `{}`); answer != want {
+		t.Errorf("list\n%s\nwant\n%s", answer, want)
+	}
+}
