@@ -206,14 +206,21 @@ func reach(ctx context.Context) (network, error) {
 	for _, i := range interfaces {
 		n.Interfaces = append(n.Interfaces, i.Name)
 	}
-	dialer := net.Dialer{Timeout: outsideTime}
-	conn, err := dialer.DialContext(ctx, "tcp", outside)
-	if err != nil {
+	if err := dial(ctx, outside); err != nil {
 		n.Error = err.Error()
-		return n, nil
+	} else {
+		n.Reached = true
 	}
-	n.Reached = true
-	return n, conn.Close()
+	return n, nil
+}
+
+func dial(ctx context.Context, address string) error {
+	dialer := net.Dialer{Timeout: outsideTime}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // String is the report for people.
@@ -223,35 +230,42 @@ func (r report) String() string {
 		fmt.Fprintf(&b, "%-14s"+format+"\n", append([]any{label}, args...)...)
 	}
 	line("user", "%d:%d on %s", r.UID, r.GID, r.Hostname)
-	line("capabilities", "%s", none(strings.Trim(r.Capabilities, "0")))
-	line("privileges", "new ones %s, system calls %s", pick(r.NoNewPrivileges, "refused", "possible"), pick(r.Seccomp, "filtered", "not filtered"))
-	line("memory", "%s", bytesOrNone(r.Limits.Memory))
-	line("processors", "%s", numberOrNone(r.Limits.CPUs))
-	line("processes", "%s", numberOrNone(float64(r.Limits.PIDs)))
-	line("root", "%s", pick(r.ReadOnlyRoot, "read-only", "writable"))
+	line("capabilities", "%s", orNone(strings.Trim(r.Capabilities, "0")))
+	line("privileges", "new ones %s", map[bool]string{true: "refused", false: "possible"}[r.NoNewPrivileges])
+	line("system calls", "%s", map[bool]string{true: "filtered", false: "not filtered"}[r.Seccomp])
+	line("memory", "%s", orNoLimit(units.BytesSize(float64(r.Limits.Memory)), float64(r.Limits.Memory)))
+	line("processors", "%s", orNoLimit(strconv.FormatFloat(r.Limits.CPUs, 'g', -1, 64), r.Limits.CPUs))
+	line("processes", "%s", orNoLimit(strconv.FormatInt(r.Limits.PIDs, 10), float64(r.Limits.PIDs)))
+	line("root", "%s", map[bool]string{true: "read-only", false: "writable"}[r.ReadOnlyRoot])
 	for _, m := range r.Mounts {
-		if m.Path != "/" {
-			line("mount", "%s (%s%s%s)", m.Path, m.Type, pick(m.ReadOnly, ", read-only", ""), pick(m.Size != "", ", size "+m.Size, ""))
+		if m.Path == "/" {
+			continue
 		}
+		traits := []string{m.Type}
+		if m.ReadOnly {
+			traits = append(traits, "read-only")
+		}
+		if m.Size != "" {
+			traits = append(traits, "size "+m.Size)
+		}
+		line("mount", "%s (%s)", m.Path, strings.Join(traits, ", "))
 	}
-	line("writable", "%s", none(strings.Join(r.Writable, ", ")))
-	line("network", "%s; %s %s", none(strings.Join(r.Network.Interfaces, ", ")), r.Network.Tried, pick(r.Network.Reached, "reached", "not reached"))
+	line("writable", "%s", orNone(strings.Join(r.Writable, ", ")))
+	line("network", "%s", orNone(strings.Join(r.Network.Interfaces, ", ")))
+	line("outside", "%s %s", r.Network.Tried, map[bool]string{true: "reached", false: "not reached"}[r.Network.Reached])
 	return b.String()
 }
 
-func pick(condition bool, yes, no string) string {
-	if condition {
-		return yes
+func orNone(s string) string {
+	if s == "" {
+		return "none"
 	}
-	return no
+	return s
 }
 
-func none(s string) string { return pick(s != "", s, "none") }
-
-func bytesOrNone(n int64) string {
-	return pick(n > 0, units.BytesSize(float64(n)), "no limit")
-}
-
-func numberOrNone(n float64) string {
-	return pick(n > 0, strconv.FormatFloat(n, 'g', -1, 64), "no limit")
+func orNoLimit(text string, limit float64) string {
+	if limit <= 0 {
+		return "no limit"
+	}
+	return text
 }

@@ -203,7 +203,7 @@ func tlsFront(t *testing.T, a *authority) string {
 
 // relay passes both directions on, and the end of each.
 func relay(front *tls.Conn, socket string) {
-	defer front.Close()
+	defer func() { _ = front.Close() }()
 	if front.Handshake() != nil {
 		return
 	}
@@ -211,7 +211,7 @@ func relay(front *tls.Conn, socket string) {
 	if err != nil {
 		return
 	}
-	defer back.Close()
+	defer func() { _ = back.Close() }()
 	var group sync.WaitGroup
 	group.Go(func() {
 		_, _ = io.Copy(back, front)

@@ -107,7 +107,7 @@ func Connect(_ context.Context, o Options) (*Engine, error) {
 		state:     o.State,
 		dir:       dir,
 		log:       log,
-		oom:       newOOMWatch(api),
+		oom:       newOOMWatch(api, log),
 		live:      make(map[string]*process),
 		logs:      make(map[string]*logFile),
 	}, nil

@@ -157,7 +157,7 @@ func buildProbe(engine *docker.Engine, c *client.Client) (v1.Image, sandbox.Imag
 	if err != nil {
 		return nil, sandbox.Image{}, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	loaded, err := c.ImageLoad(ctx, file)
 	if err != nil {
 		return nil, sandbox.Image{}, err

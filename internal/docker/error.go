@@ -86,22 +86,22 @@ func (e *ImageError) Unwrap() []error {
 
 // Hint says what the user can do.
 func (e *ImageError) Hint() string {
-	switch e.Reason {
-	case ErrImageNotFound:
+	switch {
+	case errors.Is(e.Reason, ErrImageNotFound):
 		return "check the image's name; if it is private, run \"docker login\" for its registry"
-	case ErrUnauthorized:
+	case errors.Is(e.Reason, ErrUnauthorized):
 		return "run \"docker login\" for the image's registry"
-	case ErrDigestMismatch:
+	case errors.Is(e.Reason, ErrDigestMismatch):
 		return "the registry, or something on the way to it, gave other content than was asked for; do not use it"
-	case ErrNoPlatform:
+	case errors.Is(e.Reason, ErrNoPlatform):
 		return "the publisher offers no image for the engine's processor"
-	case ErrRateLimited:
+	case errors.Is(e.Reason, ErrRateLimited):
 		return "wait a while, or run \"docker login\" for a higher limit"
-	case ErrUnreachable, ErrInterrupted:
+	case errors.Is(e.Reason, ErrUnreachable), errors.Is(e.Reason, ErrInterrupted):
 		return "check the engine's connection to the registry and try again"
-	case ErrDiskFull:
+	case errors.Is(e.Reason, ErrDiskFull):
 		return diskHint
-	case ErrReference:
+	case errors.Is(e.Reason, ErrReference):
 		return "an image is named as in \"docker pull\": [HOST/]NAME[:TAG][@sha256:DIGEST]"
 	default:
 		return ""
@@ -142,12 +142,12 @@ func (e *StartError) Unwrap() []error {
 
 // Hint says what the user can do.
 func (e *StartError) Hint() string {
-	switch e.Reason {
-	case ErrMountSource:
+	switch {
+	case errors.Is(e.Reason, ErrMountSource):
 		return "create the folder, or change the server's setting that names it"
-	case ErrCommand:
+	case errors.Is(e.Reason, ErrCommand):
 		return "the entry's command, entrypoint or user does not fit its image"
-	case ErrDiskFull:
+	case errors.Is(e.Reason, ErrDiskFull):
 		return diskHint
 	}
 	var hinted interface{ Hint() string }

@@ -162,7 +162,7 @@ func TestPullSymptoms(t *testing.T) {
 			engine := connect(t, docker.Options{Host: scripted(t, tt.said)})
 			_, err := engine.Resolve(t.Context(), "registry.test/x:1", nil)
 			var failed *docker.ImageError
-			if !errors.As(err, &failed) || failed.Reason != tt.reason || !strings.Contains(err.Error(), tt.said) {
+			if !errors.As(err, &failed) || !errors.Is(failed.Reason, tt.reason) || !strings.Contains(err.Error(), tt.said) {
 				t.Errorf("Resolve() = %#v, want reason %v and the words", err, tt.reason)
 			}
 		})

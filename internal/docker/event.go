@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ const (
 // removed on its exit may be gone before it is asked for.
 type oomWatch struct {
 	client *client.Client
+	log    *slog.Logger
 
 	mu       sync.Mutex
 	watched  map[string]*oomSeen
@@ -35,8 +37,8 @@ type oomSeen struct {
 	once sync.Once
 }
 
-func newOOMWatch(api *client.Client) *oomWatch {
-	return &oomWatch{client: api, watched: make(map[string]*oomSeen)}
+func newOOMWatch(api *client.Client, log *slog.Logger) *oomWatch {
+	return &oomWatch{client: api, log: log, watched: make(map[string]*oomSeen)}
 }
 
 // start begins to listen, the first time, and returns a channel that is closed
@@ -107,8 +109,11 @@ func (w *oomWatch) listen(ctx context.Context, ready chan struct{}) {
 			case event := <-result.Messages:
 				since, pause = time.Now(), reconnectFirst
 				w.note(event.Actor.ID)
-			case <-result.Err:
+			case err := <-result.Err:
 				ended = true
+				if ctx.Err() == nil {
+					w.log.DebugContext(ctx, "engine's events ended", "err", err)
+				}
 			}
 		}
 		timer := time.NewTimer(pause)

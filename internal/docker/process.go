@@ -104,8 +104,9 @@ func (p *process) watch() {
 	select {
 	case result := <-p.waiting.Result:
 		p.exit.Code = int(result.StatusCode)
-	case <-p.waiting.Error:
+	case err := <-p.waiting.Error:
 		p.exit.Lost = true
+		p.engine.log.Warn("container lost", "server", p.server, "container", p.id, "err", p.engine.said(err))
 	}
 	// What is left is bounded by the buffers on the way, and nobody may be
 	// reading any more.

@@ -170,8 +170,8 @@ func (p *process) undo(ctx context.Context, name string) error {
 		// The client's goroutine waits until it is rid of its result.
 		select {
 		case <-p.waiting.Result:
-		case <-p.waiting.Error:
-		case <-ctx.Done():
+		case err := <-p.waiting.Error:
+			p.engine.log.DebugContext(ctx, "wait cut off", "server", p.server, "container", p.id, "err", err)
 		}
 	}
 	// By name: a container whose creation was cut off has no known id.

@@ -27,7 +27,7 @@ func main() {
 	case probe.Hungry:
 		eat()
 	case probe.Look:
-		if err := probe.Inspect(os.Args[1:], os.Stdout); err != nil {
+		if err := probe.Inspect(os.Args[1:], os.Environ(), os.Stdout); err != nil {
 			_, _ = os.Stderr.WriteString(err.Error() + "\n")
 			os.Exit(1)
 		}
