@@ -53,6 +53,10 @@ const (
 	offerParts   = 8
 )
 
+// Framed pins have their format's version, then four parts for each: so the
+// frame of no tools at all is not empty.
+const pinsVersion = "1"
+
 func frameOffer(o inventory.Offer) []byte {
 	tools := make([][]byte, 0, 3*len(o.Tools))
 	for _, t := range o.Tools {
@@ -108,12 +112,13 @@ func unframeOffer(data []byte) (inventory.Offer, error) {
 	return o, nil
 }
 
-// framePins returns nil for no pins, which is not the same as zero pins.
+// framePins returns nil for pins that were never taken.
 func framePins(pins map[string]approval.Pin) []byte {
 	if pins == nil {
 		return nil
 	}
-	parts := make([][]byte, 0, 4*len(pins))
+	parts := make([][]byte, 0, 1+4*len(pins))
+	parts = append(parts, []byte(pinsVersion))
 	for name, pin := range pins {
 		var expires []byte
 		if !pin.Expires.IsZero() {
@@ -132,9 +137,10 @@ func unframePins(data []byte) (map[string]approval.Pin, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(parts)%4 != 0 {
+	if len(parts)%4 != 1 || string(parts[0]) != pinsVersion {
 		return nil, errFrame
 	}
+	parts = parts[1:]
 	pins := make(map[string]approval.Pin, len(parts)/4)
 	for ; len(parts) > 0; parts = parts[4:] {
 		pin := approval.Pin{Digest: string(parts[1]), JSON: parts[3]}
