@@ -156,21 +156,25 @@ func (i *Inventory) Offer(ctx context.Context, key Key) (offer Offer, ok bool, e
 }
 
 // Put keeps an offer, and writes it if it differs from the one before. It
-// reports whether it did. What the store cannot keep is still in memory.
+// reports whether it did differ. What the store does not take is still in
+// memory, and is written by the next Put.
 func (i *Inventory) Put(ctx context.Context, key Key, offer Offer) (changed bool, err error) {
 	before, ok, err := i.Offer(ctx, key)
-	if err == nil && ok && before.Same(offer) {
+	changed = err != nil || !ok || !before.Same(offer)
+	i.mu.Lock()
+	if !changed && !i.unsaved[key] {
+		i.mu.Unlock()
 		return false, nil
 	}
-	i.mu.Lock()
-	i.known[key] = offer
-	close(i.changed)
-	i.changed = make(chan struct{})
+	i.known[key], i.unsaved[key] = offer, true
 	i.mu.Unlock()
 	if err := i.offers.PutOffer(ctx, key, offer); err != nil {
-		return true, fmt.Errorf("keep offer: %w", err)
+		return changed, fmt.Errorf("keep offer: %w", err)
 	}
-	return true, nil
+	i.mu.Lock()
+	delete(i.unsaved, key)
+	i.mu.Unlock()
+	return changed, nil
 }
 
 // Era returns the era that an image last spoke, by the image's digest, or
