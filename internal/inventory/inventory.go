@@ -103,9 +103,11 @@ type Inventory struct {
 	offers Store
 	eras   EraStore
 
-	// mu guards known and changed.
+	// mu guards known, unsaved and changed.
 	mu    sync.RWMutex
 	known map[Key]Offer
+	// unsaved are those that the store did not take.
+	unsaved map[Key]bool
 	// changed is closed and replaced by each change of an offer.
 	changed chan struct{}
 
@@ -117,7 +119,7 @@ type Inventory struct {
 // New returns an inventory over the two stores, which may be one value. It
 // reads nothing yet.
 func New(offers Store, eras EraStore) *Inventory {
-	return &Inventory{offers: offers, eras: eras, known: map[Key]Offer{}, changed: make(chan struct{})}
+	return &Inventory{offers: offers, eras: eras, known: map[Key]Offer{}, unsaved: map[Key]bool{}, changed: make(chan struct{})}
 }
 
 // Load reads the offers of the keys into memory, in one query.
@@ -167,6 +169,10 @@ func (i *Inventory) Put(ctx context.Context, key Key, offer Offer) (changed bool
 		return false, nil
 	}
 	i.known[key], i.unsaved[key] = offer, true
+	if changed {
+		close(i.changed)
+		i.changed = make(chan struct{})
+	}
 	i.mu.Unlock()
 	if err := i.offers.PutOffer(ctx, key, offer); err != nil {
 		return changed, fmt.Errorf("keep offer: %w", err)
