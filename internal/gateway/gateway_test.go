@@ -652,3 +652,44 @@ func TestVerbatim(t *testing.T) {
 		t.Errorf("list\n%s\nwant\n%s", answer, want)
 	}
 }
+
+// A modern client is told what is missing, and a handle works once, for its call only.
+func TestHandles(t *testing.T) {
+	h := build(t, options{wait: time.Minute, active: []string{"one"}}, map[string]sandboxtest.Server{"test/one": sdkServer(echo)})
+	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, &mcp.ClientOptions{
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return nil, errors.New("asked although the rounds are ours")
+		},
+	})
+	session := h.join(t, client, "2026-07-28")
+	first := func() *mcp.CallToolResult { return invoke(t, session, "one__echo", map[string]any{"a": 1}) }
+	retry := func(state, name string, arguments any) (*mcp.CallToolResult, error) {
+		return session.CallTool(t.Context(), &mcp.CallToolParams{
+			Name: name, Arguments: arguments, RequestState: state,
+			InputResponses: mcp.InputResponseMap{"approval": &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "approve"}}},
+		})
+	}
+	asked := first()
+	if !asked.NeedsInput() || asked.RequestState == "" {
+		t.Fatalf("one__echo = %+v, want a question and a handle", asked)
+	}
+	if _, err := retry(asked.RequestState, "one__echo", map[string]any{"a": 2}); err == nil {
+		t.Error("a retry with other arguments is accepted")
+	}
+	if _, err := retry(asked.RequestState, "one__echo", map[string]any{"a": 1}); err == nil {
+		t.Error("a handle works after it was misused")
+	}
+	if h.fake.Started() != 0 {
+		t.Errorf("%d servers started without an approval", h.fake.Started())
+	}
+	asked = first()
+	result, err := retry(asked.RequestState, "one__echo", map[string]any{"a": 1})
+	check(t, err)
+	if got := text(result); got != `{"a":1}` {
+		t.Errorf("retry = %q, want the result", got)
+	}
+	if _, err := retry(asked.RequestState, "one__echo", map[string]any{"a": 1}); err == nil {
+		t.Error("a handle works twice")
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -26,6 +27,8 @@ const (
 	parkedFor  = 10 * time.Minute
 	maxParked  = 100
 	questionID = "approval"
+	// handlePrefix tells our handles from the state of a server behind us.
+	handlePrefix = "dockgate:"
 )
 
 // A parkedCall goes on while its client asks the person.
@@ -40,6 +43,7 @@ type parkedCall struct {
 	result    json.RawMessage
 	err       error
 	cancel    context.CancelFunc
+	given     <-chan struct{} // closed when the call is given up
 
 	mu     sync.Mutex
 	client call.Client // of the leg that is under way
@@ -78,7 +82,7 @@ func (g *Gateway) park(ctx context.Context, req *mcp.CallToolRequest, params jso
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), parkedFor)
 	p := &parkedCall{
 		principal: client.Principal, same: identity(req), ref: ref, client: client,
-		questions: make(chan openQuestion), done: make(chan struct{}), cancel: cancel,
+		questions: make(chan openQuestion), done: make(chan struct{}), cancel: cancel, given: detached.Done(),
 	}
 	client.Person.Ask = p.ask
 	client.ApprovalWait = parkedFor
@@ -128,17 +132,14 @@ func (g *Gateway) attend(ctx context.Context, p *parkedCall) (mcp.Result, error)
 	case <-patience:
 		p.cancel()
 		<-p.done
-		return toolResult(p.ref, nil, &call.WaitingError{Server: p.ref.Server, Doing: "starting"})
+		return toolResult(p.ref, nil, g.late(p.ref.Server))
 	case question := <-p.questions:
 		handle, err := g.parked.keep(parkedLeg{call: p, question: question})
 		if err != nil {
 			p.cancel()
 			return nil, err
 		}
-		return &mcp.CallToolResult{
-			InputRequests: mcp.InputRequestMap{questionID: form(question.question)},
-			RequestState:  handle,
-		}, nil
+		return inputRequired(handle, question.question)
 	case <-ctx.Done():
 		p.cancel()
 		<-p.done
@@ -146,17 +147,47 @@ func (g *Gateway) attend(ctx context.Context, p *parkedCall) (mcp.Result, error)
 	}
 }
 
+// late says what a call still waits for whose client waits no longer.
+func (g *Gateway) late(server string) error {
+	for _, question := range g.Caller.Book.Questions(approval.ProgressPending) {
+		if question.Server == server {
+			return &approval.PendingError{ID: question.ID, Server: server}
+		}
+	}
+	return &call.WaitingError{Server: server, Doing: "starting"}
+}
+
+var errGivenUp = errors.New("the call that asked was given up")
+
+// inputRequired is the answer that makes a client ask. The SDK's own result
+// says its type only when the SDK has made it.
+func inputRequired(handle string, question approval.Question) (mcp.Result, error) {
+	body, err := json.Marshal(map[string]any{
+		"resultType":    "input_required",
+		"inputRequests": mcp.InputRequestMap{questionID: form(question)},
+		"requestState":  handle,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &rawResult{body: body}, nil
+}
+
 // ask hands a question to whichever leg is under way.
 func (p *parkedCall) ask(ctx context.Context, question approval.Question) (approval.Reply, error) {
 	open := openQuestion{question: question, answer: make(chan *mcp.ElicitResult, 1)}
 	select {
 	case p.questions <- open:
+	case <-p.given:
+		return approval.Reply{}, errGivenUp
 	case <-ctx.Done():
 		return approval.Reply{}, ctx.Err()
 	}
 	select {
 	case answer := <-open.answer:
 		return reply(answer)
+	case <-p.given:
+		return approval.Reply{}, errGivenUp
 	case <-ctx.Done():
 		return approval.Reply{}, ctx.Err()
 	}
@@ -203,7 +234,7 @@ func (k *parking) keep(leg parkedLeg) (string, error) {
 	if len(k.legs) >= maxParked {
 		return "", &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "too many calls wait for an answer"}
 	}
-	handle := "dockgate:" + rand.Text()
+	handle := handlePrefix + rand.Text()
 	k.legs[handle] = leg
 	return handle, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -21,6 +22,9 @@ func (g *Gateway) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.R
 	}
 	if resumed, ok := g.parked.take(req.Params.RequestState); ok {
 		return g.resume(ctx, req, params, resumed)
+	}
+	if strings.HasPrefix(req.Params.RequestState, handlePrefix) {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState was used already, or is too old; send the call without it"}
 	}
 	do, ref, err := g.target(ctx, req, params)
 	if err != nil {
