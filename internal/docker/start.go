@@ -19,6 +19,9 @@ const (
 	// grace is how long a request that makes something may go on after its
 	// context has ended, so that it is known what has to be undone.
 	grace = 10 * time.Second
+	// removePauses is the longest pause before a removal is tried again, in the
+	// first such pauses: 100, 200 and 400 ms.
+	removePauses = 4
 	// undoTime bounds the removal of one object.
 	undoTime = 20 * time.Second
 )
@@ -183,8 +186,28 @@ func (p *process) undo(ctx context.Context, name string) error {
 }
 
 // remove removes a container, whatever its state, and waits until it is gone.
-// That it is already gone, or going, is success.
+// That it is already gone, or going, is success. A connection that breaks is
+// tried again: the engine may have come back, and a removal can be repeated.
 func (e *Engine) remove(ctx context.Context, id string) error {
+	pause := reconnectFirst
+	for {
+		err := e.removeOnce(ctx, id)
+		var down *EngineError
+		if !errors.As(err, &down) || pause > removePauses*reconnectFirst {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+			pause *= 2
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
+}
+
+func (e *Engine) removeOnce(ctx context.Context, id string) error {
 	_, err := e.client.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	switch {
 	case err == nil, cerrdefs.IsNotFound(err):
