@@ -4,12 +4,12 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -32,8 +32,10 @@ func main() {
 	}
 }
 
-func serve(in io.Reader, out io.Writer) error {
+func serve(in io.Reader, stdout io.Writer) error {
 	requests := jsonrpc.NewReader(in, jsonrpc.ReaderOptions{})
+	// Large texts pass it by, in few writes and without a copy.
+	out := bufio.NewWriterSize(stdout, 64<<10)
 	var known texts
 	for {
 		m, err := requests.Read()
@@ -45,8 +47,7 @@ func serve(in io.Reader, out io.Writer) error {
 		case m.Kind() != jsonrpc.Request:
 			continue
 		}
-		line := slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), m.ID)
-		result := ""
+		var result string
 		switch m.Method {
 		case "initialize":
 			result = info
@@ -59,12 +60,16 @@ func serve(in io.Reader, out io.Writer) error {
 		default:
 			err = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no method " + m.Method}
 		}
+		member := "result"
 		if err != nil {
-			line = fmt.Appendf(line, `,"error":{"code":%d,"message":%q}}`+"\n", codeOf(err), err.Error())
-		} else {
-			line = append(append(append(line, `,"result":`...), result...), "}\n"...)
+			member, result = "error", fmt.Sprintf(`{"code":%d,"message":%q}`, codeOf(err), err.Error())
 		}
-		if _, err := out.Write(line); err != nil {
+		for _, part := range []string{`{"jsonrpc":"2.0","id":`, string(m.ID), `,"`, member, `":`, result, "}\n"} {
+			if _, err := out.WriteString(part); err != nil {
+				return err
+			}
+		}
+		if err := out.Flush(); err != nil {
 			return err
 		}
 	}
