@@ -33,7 +33,7 @@ test: engine images build ## run every test, the ones on the real engine too
 	go run ./test/leftovers
 
 check: ## formatting, vet, go.mod, and that every platform compiles
-	@diff=$$($(GOFUMPT) -d .); if [ -n "$$diff" ]; then echo "$$diff"; echo 'check: run "$(GOFUMPT) -w ."' >&2; exit 1; fi
+	@$(GOFUMPT) -d . || { echo 'check: run "$(GOFUMPT) -w ."' >&2; exit 1; }
 	go vet ./...
 	go mod tidy -diff
 	@for p in $(PLATFORMS); do \
