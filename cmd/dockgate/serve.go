@@ -60,7 +60,7 @@ asked for: in the client, if it can show a form, else with "dockgate approve".`,
 				}
 			}()
 			for _, note := range d.Notes {
-				d.Logger.Info(note.String())
+				d.Logger.Info("catalog entry replaced", "server", note.Name, "by", note.Winner.String(), "was", note.Loser.String())
 			}
 			return d.Serve(cmd.Context(), os.Stdin, os.Stdout)
 		},

@@ -1,5 +1,5 @@
-// Command images builds the image of the demo, and images of MCP servers that
-// nobody here wrote, for the tests. It needs no image registry: every image is
+// Command images builds the images of the demo and the gateway, and images of
+// MCP servers that nobody here wrote, for the tests. It needs no image registry: every image is
 // made from scratch, out of static Go programs, or of a Node.js binary, the
 // libraries of this machine and npm packages.
 //
@@ -9,6 +9,7 @@
 // content is left as it is.
 //
 //	demo                dockgate/demo, from images/demo
+//	gateway             dockgate/gateway, from images/gateway
 //	everything          npm @modelcontextprotocol/server-everything
 //	filesystem          npm @modelcontextprotocol/server-filesystem, serves /data
 //	mark3labs           mark3labs' filesystem server, serves /data
@@ -16,7 +17,7 @@
 //	conformance-legacy  the same, versions up to 2025-11-25 only
 //	conformance-modern  the same, version 2026-07-28 only
 //
-// All but the demo are tagged dockgate-test/NAME.
+// All but the demo and the gateway are tagged dockgate-test/NAME.
 package main
 
 import (
@@ -55,6 +56,7 @@ func images() []image {
 	const npmServers = "@modelcontextprotocol/server-"
 	return []image{
 		{"demo", "dockgate/demo:latest", demo},
+		{"gateway", "dockgate/gateway:latest", gateway},
 		{"everything", "dockgate-test/everything:latest", npmServer(npmServers+"everything", "2026.8.31")},
 		{"filesystem", "dockgate-test/filesystem:latest", npmServer(npmServers+"filesystem", "2026.8.31", "/data")},
 		{"mark3labs", "dockgate-test/mark3labs:latest", mark3labs},

@@ -72,6 +72,18 @@ func demo(ctx context.Context, w *workshop) ([]layer, config, error) {
 	return []layer{l}, config{Entrypoint: []string{"/demo"}, User: "65532:65532"}, err
 }
 
+func gateway(ctx context.Context, w *workshop) ([]layer, config, error) {
+	// As images/gateway/Dockerfile has it.
+	l, err := w.once("gateway", func() ([]entry, error) {
+		binary, err := w.goBuild(ctx, "dockgate", "", "./cmd/dockgate")
+		return []entry{{name: "dockgate", mode: 0o755, source: binary}, folder("data", 0o700, 0)}, err
+	})
+	return []layer{l}, config{
+		Entrypoint: []string{"/dockgate"}, Cmd: []string{"serve"}, WorkingDir: "/data",
+		Env: []string{"DOCKGATE_STATE=/data", "HOME=/data"}, Volumes: map[string]struct{}{"/data": {}},
+	}, err
+}
+
 // mark3labs builds the server in a module of its own: what it needs is none of
 // this module's.
 func mark3labs(ctx context.Context, w *workshop) ([]layer, config, error) {
