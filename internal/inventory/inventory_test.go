@@ -135,7 +135,25 @@ func TestOffer(t *testing.T) {
 			t.Errorf("Offer(%v) = %v, want none", other, got)
 		}
 	}
+	changed := one.Changed()
+	put(one, offer("a"), false)
+	select {
+	case <-changed:
+		t.Error("Changed is closed after the same offer")
+	default:
+	}
 	put(one, offer("b"), true)
+	select {
+	case <-changed:
+	default:
+		t.Error("Changed is open after another offer")
+	}
+	if got, ok := offer("b").Tool("x"); !ok || got.Pin != got.Digest() {
+		t.Errorf("Tool(x) = %v, %v, want it with its digest", got, ok)
+	}
+	if got, ok := offer("b").Tool("y"); ok {
+		t.Errorf("Tool(y) = %v, want none", got)
+	}
 	if got, _ := get(one, key); !got.Same(offer("b")) {
 		t.Errorf("Offer = %v, want the new one", got)
 	}

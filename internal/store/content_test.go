@@ -275,7 +275,11 @@ func BenchmarkStart(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer db.Close()
+	b.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			b.Error(err)
+		}
+	})
 	schema := fmt.Sprintf(`"description":%q,"inputSchema":{"type":"object"}`, make([]byte, 150))
 	var keys []inventory.Key
 	var change approval.Change

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/dockgate/dockgate/internal/approval"
@@ -36,10 +37,10 @@ func unframe(data []byte) ([][]byte, error) {
 	var parts [][]byte
 	for len(data) > 0 {
 		length, n := binary.Uvarint(data)
-		if n <= 0 || length > uint64(len(data)-n) {
+		if n <= 0 || length > math.MaxInt32 || int(length) > len(data)-n {
 			return nil, errFrame
 		}
-		end := n + int(length) //nolint:gosec // at most len(data)
+		end := n + int(length)
 		parts = append(parts, data[n:end:end])
 		data = data[end:]
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -26,13 +27,12 @@ func networkKind(dir string) (string, error) {
 	if err := unix.Stat(dir, &file); err != nil {
 		return "", &os.PathError{Op: "stat", Path: dir, Err: err}
 	}
-	mounts, err := os.Open("/proc/self/mountinfo")
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return "", nil //nolint:nilerr // without /proc the numbers above have to do
 	}
-	defer mounts.Close()
 	device := fmt.Sprintf("%d:%d", unix.Major(uint64(file.Dev)), unix.Minor(uint64(file.Dev))) //nolint:unconvert // 32 bits on some systems
-	return sharedType(mountType(mounts, device)), nil
+	return sharedType(mountType(bytes.NewReader(mounts), device)), nil
 }
 
 // sharedMagic names the shared file systems that statfs(2) numbers.

@@ -53,7 +53,7 @@ func work(ctx context.Context, dir, name string) error {
 	if strings.HasPrefix(name, "endless") {
 		limit = 1 << 30
 	}
-	fmt.Println("state", db.StateID())
+	_, _ = fmt.Fprintln(os.Stdout, "state", db.StateID())
 	for n := range limit {
 		grant := sandbox.Grant{Server: name + strconv.Itoa(n)}
 		request := approval.Request{Server: grant.Server, Grant: grant, Principal: principal.Local}
@@ -67,7 +67,7 @@ func work(ctx context.Context, dir, name string) error {
 		if err := db.PutOffer(ctx, inventory.Key{Spec: grant.Server}, inventory.Offer{Tools: inventory.NewTools(listed)}); err != nil {
 			return err
 		}
-		fmt.Println("done", grant.Server)
+		_, _ = fmt.Fprintln(os.Stdout, "done", grant.Server)
 	}
 	return db.Close()
 }

@@ -232,11 +232,11 @@ func (db *DB) exec(ctx context.Context, statement string, args ...any) error {
 }
 
 // each calls row for every row of a query.
-func each(rows *sql.Rows, err error, row func(*sql.Rows) error) error {
-	if err != nil {
-		return err
+func each(rows *sql.Rows, before error, row func(*sql.Rows) error) (err error) {
+	if before != nil {
+		return before
 	}
-	defer rows.Close()
+	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		if err := row(rows); err != nil {
 			return err

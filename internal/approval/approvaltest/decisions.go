@@ -3,6 +3,7 @@ package approvaltest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -141,8 +142,14 @@ func approveAndExpire(t *testing.T, w *world) {
 		t.Errorf("Pin = %v, want nothing held", held)
 	}
 
+	changed := book.Changed()
 	w.later(time.Hour)
 	w.check(book, g, approval.Expired)
+	select {
+	case <-changed:
+		t.Error("Changed is closed, and nothing was decided")
+	default:
+	}
 	w.check(other, g, approval.Expired)
 	w.checkTool(book, g, "x", approval.Expired)
 	if err := book.RequireTool(t.Context(), request(g), tools("x")[0], approval.Person{}, 0); !errors.Is(err, approval.ErrNotApproved) {
@@ -151,6 +158,11 @@ func approveAndExpire(t *testing.T, w *world) {
 	q = w.ask(book, request(g))
 	if q.Kind != approval.KindExpired {
 		t.Errorf("question after the end = %s, want %s", q.Kind, approval.KindExpired)
+	}
+	select {
+	case <-changed:
+	default:
+		t.Error("Changed is open, and a question was asked")
 	}
 	w.decide(book, q, by("terminal", approval.Approve))
 	w.check(book, g, approval.Approved)
@@ -198,6 +210,9 @@ func revoke(t *testing.T, w *world) {
 	}
 	w.check(book, g, approval.Missing)
 	w.checkTool(book, g, "x", approval.Missing)
+	if got := book.Pinned(key(g), "x"); got != nil {
+		t.Errorf("Pinned(x) = %s, want none", got)
+	}
 	w.check(book, kept, approval.Approved)
 	if got := book.Questions(approval.ProgressPending); len(got) != 0 {
 		t.Errorf("pending after Revoke = %v, want none", got)
@@ -342,7 +357,7 @@ func manyWriters(t *testing.T, w *world) {
 	const each = 20
 	books := []*approval.Book{w.book(w.one, approval.ModeAll), w.book(w.two, approval.ModeAll), w.book(w.one, approval.ModeAll)}
 	var writers sync.WaitGroup
-	server := func(book, n int) string { return string(rune('a'+book)) + string(rune('a'+n)) }
+	server := func(book, n int) string { return fmt.Sprintf("server%d-%d", book, n) }
 	for i, book := range books {
 		for n := range each {
 			writers.Go(func() {

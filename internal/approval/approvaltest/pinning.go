@@ -29,6 +29,12 @@ func pinFirst(t *testing.T, w *world) {
 	}
 	w.checkTool(book, g, "x", approval.Approved)
 	w.checkTool(book, g, "y=1", approval.Approved)
+	if got := book.Pinned(key(g), "y"); string(got) != string(tools("y=1")[0].JSON) {
+		t.Errorf("Pinned(y) = %s, want what was listed", got)
+	}
+	if got := book.Pinned(key(g), "z"); got != nil {
+		t.Errorf("Pinned(z) = %s, want none", got)
+	}
 	w.checkTool(book, grant("github", "2"), "x", approval.Missing)
 
 	// Another process that lists later compares.
