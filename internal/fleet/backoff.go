@@ -7,8 +7,17 @@ const (
 	maxBackoff   = time.Minute
 )
 
-// A setback counts failures of one server in a row. The first costs nothing:
-// most crashes are cured by a restart on the next call.
+// A suspect is what a back-off holds against: a server as it was started. With
+// other settings, or another image, it gets another chance.
+type suspect struct {
+	key    key
+	digest string
+}
+
+func (o Order) suspect() suspect { return suspect{key: o.key(), digest: o.Digest} }
+
+// A setback counts failures in a row. The first costs nothing: most crashes
+// are cured by a restart on the next call.
 type setback struct {
 	failures int
 	until    time.Time
@@ -23,16 +32,19 @@ func (s setback) another(err error) setback {
 	return setback{failures: s.failures + 1, until: time.Now().Add(wait), err: err}
 }
 
-func (s setback) check(server string) error {
+// rested returns nil if the ordered server may be started as far as its
+// failures go. f.mu is held.
+func (f *Fleet) rested(o Order) error {
+	s := f.setbacks[o.suspect()]
 	if wait := time.Until(s.until); wait > 0 {
-		return &BackoffError{Server: server, Wait: wait, Err: s.err}
+		return &BackoffError{Server: o.Spec.Server, Wait: wait, Err: s.err}
 	}
 	return nil
 }
 
-// succeeded forgets the failures of a server that answered a call.
-func (f *Fleet) succeeded(k key) {
+// answered forgets the failures of a server that answered a call.
+func (f *Fleet) answered(o Order) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.setbacks, k)
+	delete(f.setbacks, o.suspect())
 }

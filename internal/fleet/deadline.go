@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 )
 
@@ -19,13 +20,13 @@ type deadline struct {
 
 func newDeadline(ctx context.Context, server string, limits Limits) *deadline {
 	bounded, cancel := context.WithCancelCause(ctx)
-	expire := func(limit time.Duration) func() {
-		return func() { cancel(&TimeoutError{Server: server, Doing: "call", Limit: limit}) }
+	expire := func(setting string, limit time.Duration) func() {
+		return func() { cancel(&TimeoutError{Server: server, Doing: "call", Setting: setting, Limit: limit}) }
 	}
 	return &deadline{
 		ctx: bounded, cancel: cancel, limit: limits.Call,
-		silent: time.AfterFunc(limits.Call, expire(limits.Call)),
-		whole:  time.AfterFunc(limits.CallMax, expire(limits.CallMax)),
+		silent: time.AfterFunc(limits.Call, expire("call", limits.Call)),
+		whole:  time.AfterFunc(limits.CallMax, expire("call_max", limits.CallMax)),
 	}
 }
 
@@ -42,8 +43,9 @@ func (d *deadline) watch(progress func(json.RawMessage)) func(json.RawMessage) {
 
 // expired returns the limit that passed, if one did.
 func (d *deadline) expired() error {
-	if cause, ok := context.Cause(d.ctx).(*TimeoutError); ok {
-		return cause
+	var passed *TimeoutError
+	if errors.As(context.Cause(d.ctx), &passed) {
+		return passed
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/dockgate/dockgate/internal/sandbox"
 )
@@ -12,24 +13,34 @@ import (
 // ErrClosed answers every order once the fleet closes.
 var ErrClosed = errors.New("the gateway is stopping")
 
-// ErrStopped is the end of a start that was given up on purpose.
-var ErrStopped = errors.New("the start was given up")
+// The reasons for which the fleet ends a server itself, for errors.Is.
+var (
+	// ErrStopped is the end of a start or a call whose server was stopped on
+	// purpose.
+	ErrStopped = errors.New("it was stopped")
+	// ErrSilent is the end of a server that answered neither a call nor a ping.
+	ErrSilent = errors.New("it answered neither a call nor a ping, and was stopped")
+)
 
 // A StartError is a server that could not be started.
 type StartError struct {
 	Server string
 	Err    error
-	// Exit is how the container ended, if it did.
+	// Exit is how the container ended, if it did so by itself.
 	Exit *sandbox.Exit
 	// Stderr is the tail of what the server wrote there.
 	Stderr string
 }
 
-// Error says why, how it ended and the last line that the server wrote.
+// Error says why, or how it ended, and the last line that the server wrote.
 func (e *StartError) Error() string {
+	var late *TimeoutError
 	text := fmt.Sprintf("start server %q: %v", e.Server, e.Err)
-	if e.Exit != nil {
+	switch {
+	case e.Exit != nil:
 		text = fmt.Sprintf("start server %q: it %s before it answered", e.Server, e.Exit)
+	case errors.As(e.Err, &late):
+		text = late.Error()
 	}
 	return text + said(e.Stderr)
 }
@@ -37,34 +48,57 @@ func (e *StartError) Error() string {
 // Unwrap returns the cause.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// Hint says where to look.
+// Hint says what the user can do: about what the server complained of, else
+// about the cause, else where to look.
 func (e *StartError) Hint() string {
 	for _, sign := range []string{"EACCES", "EROFS", "Read-only file system", "Permission denied", "permission denied"} {
 		if strings.Contains(e.Stderr, sign) {
 			return "the server wants to write outside /tmp: give it a mount, or another user (see: dockgate plan " + e.Server + ")"
 		}
 	}
-	return "see what it wrote: dockgate logs " + e.Server
+	var hinted interface{ Hint() string }
+	switch {
+	case errors.As(e.Err, &hinted):
+		return hinted.Hint()
+	case errors.Is(e.Err, ErrStopped):
+		return ""
+	default:
+		return "see what it wrote: dockgate logs " + e.Server
+	}
 }
 
 // A LostError is a server that went away during a call.
 type LostError struct {
 	Server string
+	// Why is [ErrStopped] or [ErrSilent] if the fleet ended the server; nil if
+	// it went by itself.
+	Why error
+	// Exit and Stderr say how it went by itself.
 	Exit   sandbox.Exit
 	Stderr string
 }
 
 // Error says how the server ended and the last line that it wrote.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("server %q %s during the call", e.Server, e.Exit) + said(e.Stderr)
+	if e.Why != nil {
+		return fmt.Sprintf("server %q: %v", e.Server, e.Why)
+	}
+	return fmt.Sprintf("server %q %s", e.Server, e.Exit) + said(e.Stderr)
 }
+
+// Unwrap returns why the fleet ended the server, or nil.
+func (e *LostError) Unwrap() error { return e.Why }
 
 // Hint says what the user can do.
 func (e *LostError) Hint() string {
-	if e.Exit.OutOfMemory {
+	switch {
+	case errors.Is(e.Why, ErrStopped):
+		return ""
+	case e.Exit.OutOfMemory:
 		return "raise limits.memory of " + e.Server
+	default:
+		return "see what it wrote: dockgate logs " + e.Server
 	}
-	return "see what it wrote: dockgate logs " + e.Server
 }
 
 // A TimeoutError is a limit that passed.
@@ -72,7 +106,10 @@ type TimeoutError struct {
 	Server string
 	// Doing is "start" or "call".
 	Doing string
-	Limit time.Duration
+	// Setting is the timeout of the entry that passed: "start", "call" or
+	// "call_max".
+	Setting string
+	Limit   time.Duration
 }
 
 // Error names the limit.
@@ -82,7 +119,7 @@ func (e *TimeoutError) Error() string {
 
 // Hint names the setting.
 func (e *TimeoutError) Hint() string {
-	return fmt.Sprintf("raise timeouts.%s of %s, if it needs longer", e.Doing, e.Server)
+	return fmt.Sprintf("raise timeouts.%s of %s, if it needs longer", e.Setting, e.Server)
 }
 
 // A BackoffError is a server that failed lately and is not started yet again.
@@ -95,17 +132,25 @@ type BackoffError struct {
 
 // Error says when to try again, and how it failed.
 func (e *BackoffError) Error() string {
-	return fmt.Sprintf("server %q failed and is not started again for %v: %v", e.Server, e.Wait.Round(time.Second), e.Err)
+	wait := max(e.Wait.Round(time.Second), time.Second)
+	return fmt.Sprintf("server %q failed and is not started again for %v: %v", e.Server, wait, e.Err)
 }
 
 // Unwrap returns the failure.
 func (e *BackoffError) Unwrap() error { return e.Err }
 
-// said returns the last line of stderr as the end of an error.
+// said returns the last line of stderr as the end of an error, without what a
+// terminal would obey.
 func said(stderr string) string {
 	stderr = strings.TrimSpace(stderr)
-	if stderr == "" {
+	last := strings.Map(func(r rune) rune {
+		if r == ' ' || unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, stderr[strings.LastIndexByte(stderr, '\n')+1:])
+	if last == "" {
 		return ""
 	}
-	return ": " + stderr[strings.LastIndexByte(stderr, '\n')+1:]
+	return ": " + last
 }

@@ -16,11 +16,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/upstream"
 )
@@ -53,6 +56,9 @@ type Order struct {
 	// Listed is told what the server offers, after its start before any call
 	// is let through, and again after each list_changed. An error ends a start.
 	Listed func(ctx context.Context, info upstream.Info, offer upstream.Offer) error
+	// Check, if not nil, is asked before a call is passed on to a server that
+	// has listed, each time; its error is the call's.
+	Check func(ctx context.Context) error
 }
 
 func (o Order) key() key { return key{server: o.Spec.Server, scope: o.Scope} }
@@ -61,7 +67,7 @@ type key struct{ server, scope string }
 
 // Limits bound waiting.
 type Limits struct {
-	// Start is the time from the order to the first listing.
+	// Start is the time from the start to the first listing.
 	Start time.Duration
 	// Call is the time since the last sign of progress of a call.
 	Call time.Duration
@@ -101,12 +107,13 @@ type Event struct {
 	Err error
 }
 
-// Options are what a Fleet needs. Runner is required.
+// Options are what a Fleet needs. All are required.
 type Options struct {
 	Runner Runner
 	Client upstream.Implementation
 	Eras   Eras
-	// Unlock returns the spec with the values of its secrets, just before a start.
+	// Unlock returns the spec with the values of its secrets, just before a
+	// start. Its error refuses the start and costs no back-off.
 	Unlock func(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error)
 	// Record is told of every start and stop. An error from it refuses the
 	// start; one about a stop is logged.
@@ -123,7 +130,7 @@ type Fleet struct {
 	closing   bool
 	instances map[key]*instance
 	replaced  map[*instance]struct{} // still in use, but another Spec took their place
-	setbacks  map[key]setback
+	setbacks  map[suspect]setback
 	lives     sync.WaitGroup
 }
 
@@ -133,7 +140,7 @@ func New(opts Options) *Fleet {
 		opts:      opts,
 		instances: make(map[key]*instance),
 		replaced:  make(map[*instance]struct{}),
-		setbacks:  make(map[key]setback),
+		setbacks:  make(map[suspect]setback),
 	}
 }
 
@@ -180,23 +187,35 @@ func (f *Fleet) call(ctx context.Context, order Order, method string, params jso
 	if err := i.wait(ctx); err != nil {
 		return nil, true, err
 	}
+	if order.Check != nil {
+		if err := order.Check(ctx); err != nil {
+			return nil, true, err
+		}
+	}
 	bounded := newDeadline(ctx, order.Spec.Server, order.Limits.withDefaults())
 	defer bounded.stop()
 	result, err := i.session.Call(bounded.ctx, method, params, bounded.watch(progress))
+	var answer *jsonrpc.Error
 	var lost *upstream.LostError
 	switch {
-	case err == nil:
-		f.succeeded(order.key())
-		return result, true, nil
+	case err == nil, errors.As(err, &answer):
+		f.answered(order)
+		return result, true, err
 	case errors.As(err, &lost):
 		f.lose(i)
-		<-i.process.Done() // the life closes it now; how it ended is known then
-		return nil, lost.Delivered, &LostError{Server: order.Spec.Server, Exit: i.process.Exit(), Stderr: i.process.Stderr()}
+		select {
+		case <-i.done: // how it went is known then, and counts for the next start
+			return nil, lost.Delivered, i.end
+		case <-ctx.Done():
+			return nil, true, ctx.Err()
+		}
+	case ctx.Err() != nil:
+		return nil, true, ctx.Err()
 	case bounded.expired() != nil:
 		f.probe(i)
 		return nil, true, bounded.expired()
 	default:
-		return nil, true, err
+		return nil, true, fmt.Errorf("server %q: %w", order.Spec.Server, err)
 	}
 }
 
@@ -208,39 +227,40 @@ func (f *Fleet) acquire(order Order) (*instance, error) {
 	if f.closing {
 		return nil, ErrClosed
 	}
-	k := order.key()
-	i := f.instances[k]
-	after := gone()
-	if i != nil && (i.ending || i.lost || i.order.Digest != order.Digest) {
-		if i.ending || i.lost { // two containers of one server never write to the same mounts
-			after = i.done
-		}
+	i := f.instances[order.key()]
+	if i != nil && (i.leaving() || i.order.Digest != order.Digest) {
 		f.replace(i)
 		i = nil
 	}
 	if i == nil {
-		if err := f.setbacks[k].check(order.Spec.Server); err != nil {
+		if err := f.rested(order); err != nil {
 			return nil, err
 		}
-		// Who ordered may leave; the start goes on for those who come after.
-		ctx, cancel := context.WithCancel(context.Background())
-		i = &instance{
-			order: order, after: after, cancel: cancel,
-			started: make(chan struct{}), done: make(chan struct{}), relist: make(chan struct{}, 1),
-		}
-		f.instances[k] = i
-		f.lives.Go(func() { f.live(ctx, i) })
+		i = f.begin(order)
 	}
 	i.uses++
 	f.settle(i)
 	return i, nil
 }
 
-// gone is what a container that replaces none has to wait for.
-func gone() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
+// begin starts a new instance. f.mu is held.
+func (f *Fleet) begin(order Order) *instance {
+	// Who ordered may leave; the start goes on for those who come after.
+	ctx, cancel := context.WithCancel(context.Background())
+	i := &instance{
+		order: order, cancel: cancel,
+		started: make(chan struct{}), done: make(chan struct{}), relist: make(chan struct{}, 1),
+	}
+	// Two containers of one server would write to the same mounts: the new one
+	// waits for those that stop. One that still has calls is not waited for.
+	for _, other := range f.all() {
+		if other.order.key() == order.key() && other.leaving() {
+			i.after = append(i.after, other.done)
+		}
+	}
+	f.instances[order.key()] = i
+	f.lives.Go(func() { f.live(ctx, i) })
+	return i
 }
 
 func (f *Fleet) release(i *instance) {
@@ -250,7 +270,7 @@ func (f *Fleet) release(i *instance) {
 	f.settle(i)
 }
 
-// lose keeps an instance whose stream has ended from getting further calls.
+// lose keeps an instance whose stream has ended from further calls.
 func (f *Fleet) lose(i *instance) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -262,7 +282,7 @@ func (f *Fleet) Runs(order Order) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i := f.instances[order.key()]
-	return i != nil && i.ready && !i.ending && !i.lost && i.order.Digest == order.Digest
+	return i != nil && i.ready && !i.leaving() && i.order.Digest == order.Digest
 }
 
 // replace takes an instance out of the way of the next one; it ends when its
@@ -275,53 +295,56 @@ func (f *Fleet) replace(i *instance) {
 }
 
 // settle re-checks what must hold after every change of an instance, and is
-// the only place that ends one: not in use and either outdated or idle for
-// long enough, exactly once. f.mu is held.
+// the only place that ends one by itself: not in use, and either outdated or
+// idle for long enough, exactly once. f.mu is held.
 func (f *Fleet) settle(i *instance) {
-	unused := i.uses == 0 && i.ready
-	if !unused || i.ending {
-		i.idle.disarm()
-		return
-	}
-	if i.outdated || i.overdue {
+	switch {
+	case i.ending:
+	case i.uses > 0:
+		i.disarm()
+	case i.outdated, i.overdue:
 		f.end(i)
-		return
+	case i.ready && i.idle == nil:
+		var timer *time.Timer
+		timer = time.AfterFunc(i.order.Limits.withDefaults().Idle, func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if i.idle == timer { // else a call came while this waited for the lock
+				i.overdue = true
+				f.settle(i)
+			}
+		})
+		i.idle = timer
 	}
-	i.idle.arm(i.order.Limits.withDefaults().Idle, func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		i.overdue = i.uses == 0
-		f.settle(i)
-		i.overdue = false
-	})
 }
 
 // end tells an instance to stop, whoever uses it. f.mu is held.
 func (f *Fleet) end(i *instance) {
 	if !i.ending {
 		i.ending = true
-		i.idle.disarm()
+		i.disarm()
 		i.cancel()
 	}
 }
 
 // Stop ends the servers with this name, in every scope, and waits until they
-// are gone. It reports how many there were.
+// are gone. It reports how many there were. Their failures are forgotten.
 func (f *Fleet) Stop(ctx context.Context, server string) (int, error) {
-	return f.stop(ctx, func(i *instance) bool { return i.order.Spec.Server == server })
+	return f.stop(ctx, func(k key) bool { return k.server == server })
 }
 
 // StopScope ends the servers of one scope, and waits until they are gone.
 func (f *Fleet) StopScope(ctx context.Context, scope string) error {
-	_, err := f.stop(ctx, func(i *instance) bool { return i.order.Scope == scope })
+	_, err := f.stop(ctx, func(k key) bool { return k.scope == scope })
 	return err
 }
 
-func (f *Fleet) stop(ctx context.Context, chosen func(*instance) bool) (int, error) {
+func (f *Fleet) stop(ctx context.Context, chosen func(key) bool) (int, error) {
 	f.mu.Lock()
+	maps.DeleteFunc(f.setbacks, func(s suspect, _ setback) bool { return chosen(s.key) })
 	var ended []*instance
 	for _, i := range f.all() {
-		if chosen(i) {
+		if chosen(i.order.key()) {
 			f.end(i)
 			ended = append(ended, i)
 		}

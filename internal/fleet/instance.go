@@ -16,8 +16,8 @@ import (
 // closed and read after it.
 type instance struct {
 	order Order
-	// after is closed when the container whose place this one takes is gone.
-	after  <-chan struct{}
+	// after are closed when the containers whose place this one takes are gone.
+	after  []<-chan struct{}
 	cancel context.CancelFunc
 
 	started chan struct{} // closed when the start is over
@@ -27,7 +27,10 @@ type instance struct {
 	// Set by the start, before started is closed.
 	process sandbox.Process
 	session *upstream.Session
+	tried   bool // a container was asked for
 	err     error
+
+	end *LostError // how a server that was ready went; set before done is closed
 
 	// Guarded by Fleet.mu.
 	ready    bool
@@ -36,7 +39,9 @@ type instance struct {
 	lost     bool // its stream has ended
 	outdated bool
 	overdue  bool
-	idle     alarm
+	probing  bool
+	silent   bool        // it did not answer a ping
+	idle     *time.Timer // nil unless it runs
 }
 
 // wait returns when the server has been started, or why it could not be.
@@ -45,13 +50,17 @@ func (i *instance) wait(ctx context.Context) error {
 	case <-i.started:
 		return i.err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctx.Err()
 	}
 }
 
+// leaving reports that the instance takes no more calls. Fleet.mu is held.
+func (i *instance) leaving() bool { return i.ending || i.lost }
+
+// state needs Fleet.mu.
 func (i *instance) state() string {
 	switch {
-	case i.ending:
+	case i.leaving():
 		return "stopping"
 	case i.ready:
 		return "ready"
@@ -60,34 +69,71 @@ func (i *instance) state() string {
 	}
 }
 
+// disarm stops the idle timer. Fleet.mu is held.
+func (i *instance) disarm() {
+	if i.idle != nil {
+		i.idle.Stop()
+		i.idle = nil
+	}
+}
+
 // live is the whole life of an instance.
 func (f *Fleet) live(ctx context.Context, i *instance) {
 	defer close(i.done)
 	defer i.cancel()
 	began := time.Now()
-	i.err = f.start(ctx, i)
+	if i.err = f.start(ctx, i); i.err != nil {
+		f.forget(i, Event{Kind: "start-failed", Duration: time.Since(began), Err: i.err})
+		close(i.started) // only now: who calls again must not meet this instance
+		return
+	}
 	f.mu.Lock()
-	i.ready = i.err == nil
+	i.ready = true
 	f.settle(i)
 	f.mu.Unlock()
 	close(i.started)
-	if i.err == nil {
-		f.attend(ctx, i)
-	}
-	f.bury(i, time.Since(began))
+	f.attend(ctx, i)
+	f.bury(i, began)
 }
 
 // start brings a container up to its first listing; on an error nothing is left.
 func (f *Fleet) start(ctx context.Context, i *instance) error {
-	select {
-	case <-i.after:
-	case <-ctx.Done():
-		return ErrStopped
+	for _, gone := range i.after {
+		select {
+		case <-gone:
+		case <-ctx.Done():
+			return f.abandon(ctx, i, ErrStopped)
+		}
+	}
+	f.mu.Lock() // the container before may have failed only now
+	err := f.rested(i.order)
+	f.mu.Unlock()
+	if err != nil {
+		return err
 	}
 	limit := i.order.Limits.withDefaults().Start
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, &TimeoutError{Server: i.order.Spec.Server, Doing: "start", Limit: limit})
+	late := &TimeoutError{Server: i.order.Spec.Server, Doing: "start", Setting: "start", Limit: limit}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
 	defer cancel()
 	began := time.Now()
+	if err = f.launch(ctx, i); err == nil {
+		err = f.list(ctx, i)
+	}
+	if err == nil {
+		err = f.opts.Record(Event{
+			Kind: "start", Server: i.order.Spec.Server, Scope: i.order.Scope,
+			Container: i.process.ID(), Image: i.order.Spec.Image.Pin.Digest, Duration: time.Since(began),
+		})
+	}
+	if err != nil {
+		return f.abandon(ctx, i, err)
+	}
+	return nil
+}
+
+// launch starts a container and opens a conversation with it, in the era that
+// is known of its image or else in the one found out.
+func (f *Fleet) launch(ctx context.Context, i *instance) error {
 	spec, err := f.opts.Unlock(ctx, i.order.Spec)
 	if err != nil {
 		return err
@@ -97,6 +143,7 @@ func (f *Fleet) start(ctx context.Context, i *instance) error {
 	if err != nil {
 		return err
 	}
+	i.tried = true
 	err = f.connect(ctx, i, spec, upstream.Era(era))
 	var probe *upstream.ProbeError
 	if errors.As(err, &probe) { // the server cannot stand the probe: it gets a fresh process and none
@@ -106,61 +153,53 @@ func (f *Fleet) start(ctx context.Context, i *instance) error {
 		return err
 	}
 	if learned := string(i.session.Era()); learned != era {
-		err = f.opts.Eras.PutEra(ctx, image, learned)
-	}
-	if err == nil {
-		err = f.list(ctx, i)
-	}
-	if err == nil {
-		err = f.opts.Record(Event{
-			Kind: "start", Server: spec.Server, Scope: i.order.Scope,
-			Container: i.process.ID(), Image: image, Duration: time.Since(began),
-		})
-	}
-	if err != nil {
-		return f.abandon(ctx, i, err)
+		return f.opts.Eras.PutEra(ctx, image, learned)
 	}
 	return nil
 }
 
-// connect starts a container and opens a conversation with it.
-func (f *Fleet) connect(ctx context.Context, i *instance, spec sandbox.Spec, era upstream.Era) error {
-	process, err := f.opts.Runner.Start(ctx, spec)
-	if err != nil {
-		return because(ctx, err)
+// connect starts a container and opens a conversation with it. If that fails
+// the container is closed.
+func (f *Fleet) connect(ctx context.Context, i *instance, spec sandbox.Spec, era upstream.Era) (err error) {
+	if i.process, err = f.opts.Runner.Start(ctx, spec); err != nil {
+		return err
 	}
-	i.process = process
-	i.session, err = upstream.Connect(ctx, process, upstream.Options{
+	i.session, err = upstream.Connect(ctx, i.process, upstream.Options{
 		Client: f.opts.Client,
 		Era:    era,
 		Logger: f.opts.Logger,
 		Notify: i.notified,
 	})
-	if err != nil {
-		return f.abandon(ctx, i, err)
-	}
-	return nil
+	return err
 }
 
-// abandon stops what a failed start has made, and adds what the server said.
+// abandon stops what a failed start has made, and says why it failed.
 func (f *Fleet) abandon(ctx context.Context, i *instance, err error) error {
-	err = because(ctx, err)
-	if i.session != nil {
-		_ = i.session.Close() // the stream is closed with the process
+	failure := &StartError{Server: i.order.Spec.Server, Err: because(ctx, err)}
+	if i.process == nil {
+		return failure
 	}
-	ended := false
-	select {
-	case <-i.process.Done():
-		ended = true
-	default:
+	if i.session != nil {
+		_ = i.session.Close() // its error is the process's, which follows
 	}
 	closed := i.process.Close()
-	failure := &StartError{Server: i.order.Spec.Server, Err: err, Stderr: i.process.Stderr()}
-	if ended {
-		exit := i.process.Exit()
+	failure.Stderr = i.process.Stderr()
+	var lost *upstream.LostError
+	if exit := exitOf(i.process); ctx.Err() == nil && errors.As(err, &lost) { // it went by itself
 		failure.Exit = &exit
 	}
 	return errors.Join(failure, closed)
+}
+
+// exitOf returns how a closed process ended. An engine that hangs may not have
+// said it.
+func exitOf(p sandbox.Process) sandbox.Exit {
+	select {
+	case <-p.Done():
+		return p.Exit()
+	default:
+		return sandbox.Exit{Lost: true}
+	}
 }
 
 // list reads what the server offers and passes it on.
@@ -172,7 +211,7 @@ func (f *Fleet) list(ctx context.Context, i *instance) error {
 	return i.order.Listed(ctx, i.session.Info(), offer)
 }
 
-// notified runs in the session's reader: it must not block.
+// notified runs in the session's goroutine: it must not block.
 func (i *instance) notified(method string, _ json.RawMessage) {
 	if strings.HasSuffix(method, "/list_changed") {
 		select {
@@ -200,52 +239,77 @@ func (f *Fleet) attend(ctx context.Context, i *instance) {
 	}
 }
 
-// bury removes what is left of an instance, and remembers a bad end.
-func (f *Fleet) bury(i *instance, lived time.Duration) {
-	event := Event{Kind: "start-failed", Server: i.order.Spec.Server, Scope: i.order.Scope, Duration: lived, Err: i.err}
+// bury removes what is left of a server that was ready, and says how it went.
+func (f *Fleet) bury(i *instance, began time.Time) {
+	event := Event{Kind: "crash", Container: i.process.ID(), Image: i.order.Spec.Image.Pin.Digest}
+	i.end = &LostError{Server: i.order.Spec.Server}
 	f.mu.Lock()
-	ended := i.ending
-	i.ending = true
-	i.idle.disarm()
-	f.mu.Unlock()
-	if i.err == nil {
-		event.Kind, event.Container = "stop", i.process.ID()
-		_ = i.session.Close() // its error is the process's, which follows
-		err := i.process.Close()
-		if !ended {
-			event.Kind = "crash"
-			err = errors.Join(&LostError{Server: event.Server, Exit: i.process.Exit(), Stderr: i.process.Stderr()}, err)
-		}
-		event.Err = err
+	switch {
+	case i.silent:
+		i.end.Why = ErrSilent
+	case i.ending:
+		event.Kind, i.end.Why = "stop", ErrStopped
 	}
+	i.ending = true
+	i.disarm()
+	f.mu.Unlock()
+	_ = i.session.Close() // its error is the process's, which follows
+	event.Err = i.process.Close()
+	i.end.Exit, i.end.Stderr = exitOf(i.process), i.process.Stderr()
+	if event.Kind == "crash" {
+		event.Err = errors.Join(i.end, event.Err)
+	}
+	event.Duration = time.Since(began)
+	f.forget(i, event)
+}
+
+// forget takes an instance of which nothing is left out of the fleet,
+// remembers a bad end, and has it recorded.
+func (f *Fleet) forget(i *instance, event Event) {
+	event.Server, event.Scope = i.order.Spec.Server, i.order.Scope
+	var resting *BackoffError
+	rested := !errors.As(event.Err, &resting)
 	f.mu.Lock()
-	k := i.order.key()
-	if f.instances[k] == i {
+	i.ending = true
+	if k := i.order.key(); f.instances[k] == i {
 		delete(f.instances, k)
 	}
 	delete(f.replaced, i)
-	if event.Kind != "stop" && !errors.Is(event.Err, ErrStopped) {
-		f.setbacks[k] = f.setbacks[k].another(event.Err)
+	// What keeps a server from being tried, such as a missing secret, is the
+	// user's to mend, and then the next call is to work.
+	if i.tried && event.Kind != "stop" && !errors.Is(event.Err, ErrStopped) {
+		f.setbacks[i.order.suspect()] = f.setbacks[i.order.suspect()].another(event.Err)
 	}
 	f.mu.Unlock()
+	if !rested {
+		return // nothing was started
+	}
 	if err := f.opts.Record(event); err != nil {
-		f.opts.Logger.Error("a stop was not recorded", "server", event.Server, "err", err)
+		f.opts.Logger.Error("the end of a server was not recorded", "server", event.Server, "err", err)
 	}
 }
 
 // probe asks a server that let a call expire for a sign of life, and ends it
 // if there is none: it need not answer a cancellation, but a ping.
 func (f *Fleet) probe(i *instance) {
-	f.lives.Go(func() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i.probing || i.leaving() {
+		return
+	}
+	i.probing = true
+	f.lives.Go(func() { // not after Close, which has ended every instance
 		ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 		defer cancel()
-		if err := i.session.Ping(ctx); err == nil || errors.Is(err, upstream.ErrClosed) {
-			return
-		}
-		f.opts.Logger.Warn("server does not answer, stopping it", "server", i.order.Spec.Server)
+		err := i.session.Ping(ctx)
 		f.mu.Lock()
-		f.end(i)
-		f.mu.Unlock()
+		defer f.mu.Unlock()
+		i.probing = false
+		if errors.Is(err, context.DeadlineExceeded) && !i.ending {
+			f.opts.Logger.Warn("server does not answer, stopping it", "server", i.order.Spec.Server)
+			i.silent = true
+			f.end(i)
+		}
 	})
 }
 
@@ -260,20 +324,4 @@ func because(ctx context.Context, err error) error {
 		return cause
 	}
 	return ErrStopped
-}
-
-// An alarm is a timer that is armed and disarmed under Fleet.mu.
-type alarm struct{ timer *time.Timer }
-
-func (a *alarm) arm(after time.Duration, ring func()) {
-	if a.timer == nil {
-		a.timer = time.AfterFunc(after, ring)
-	}
-}
-
-func (a *alarm) disarm() {
-	if a.timer != nil {
-		a.timer.Stop()
-		a.timer = nil
-	}
 }
