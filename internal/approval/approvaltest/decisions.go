@@ -155,6 +155,9 @@ func approveAndExpire(t *testing.T, w *world) {
 	if err := book.RequireTool(t.Context(), request(g), tools("x")[0], approval.Person{}, 0); !errors.Is(err, approval.ErrNotApproved) {
 		t.Errorf("RequireTool under an expired approval = %v, want ErrNotApproved", err)
 	}
+	if _, err := book.Pin(t.Context(), request(g), tools("x", "y")); !errors.Is(err, approval.ErrNotApproved) {
+		t.Errorf("Pin under an expired approval = %v, want ErrNotApproved", err)
+	}
 	q = w.ask(book, request(g))
 	if q.Kind != approval.KindExpired {
 		t.Errorf("question after the end = %s, want %s", q.Kind, approval.KindExpired)
@@ -196,7 +199,8 @@ func changedGrant(t *testing.T, w *world) {
 func revoke(t *testing.T, w *world) {
 	book, other := w.book(w.one, approval.ModeAsk), w.book(w.two, approval.ModeAsk)
 	g, kept := grant("github", "1"), grant("gitlab", "1")
-	w.approve(book, g)
+	q := w.ask(book, request(g))
+	w.decide(book, q, by("terminal", approval.Approve))
 	w.approve(book, grant("github", "2"))
 	w.approve(book, kept)
 	w.pin(book, g, "x")
@@ -214,6 +218,10 @@ func revoke(t *testing.T, w *world) {
 		t.Errorf("Pinned(x) = %s, want none", got)
 	}
 	w.check(book, kept, approval.Approved)
+	var gone *approval.GoneError
+	if err := book.Decide(t.Context(), q, by("terminal", approval.Approve)); !errors.As(err, &gone) {
+		t.Errorf("Decide on the revoked question = %v, want a GoneError: it has to be asked again", err)
+	}
 	if got := book.Questions(approval.ProgressPending); len(got) != 0 {
 		t.Errorf("pending after Revoke = %v, want none", got)
 	}
