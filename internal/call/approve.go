@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/dockgate/dockgate/internal/approval"
@@ -12,8 +13,8 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/inventory"
-	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/tool"
 	"github.com/dockgate/dockgate/internal/upstream"
 )
 
@@ -34,8 +35,13 @@ func (c *Caller) approved(ctx context.Context, r Request, made plan.Plan) error 
 	return c.Book.Require(ctx, question(r, made), r.Person, c.wait(r))
 }
 
+// wait is how long a person is waited for: not longer than the client waits.
 func (c *Caller) wait(r Request) time.Duration {
-	return cmp.Or(r.Client.ApprovalWait, c.Options.ApprovalWait)
+	wait := cmp.Or(r.Client.ApprovalWait, c.Options.ApprovalWait)
+	if r.until.IsZero() {
+		return wait
+	}
+	return min(wait, time.Until(r.until))
 }
 
 // known refuses a call for a tool that the server did not have when it ran
@@ -55,7 +61,7 @@ func (c *Caller) known(ctx context.Context, r Request, made plan.Plan) error {
 }
 
 // pinned returns nil once the tool is the one that was approved.
-func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan) error {
+func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan, wait time.Duration) error {
 	if r.Method != methodCallTool {
 		return nil
 	}
@@ -72,7 +78,20 @@ func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan) error {
 		return nil
 	}
 	c.tell(r, "waiting for the approval of the tool "+r.Item)
-	return c.Book.RequireTool(ctx, question(r, made), listed.Definition, r.Person, c.wait(r))
+	err = c.Book.RequireTool(ctx, question(r, made), listed.Definition, r.Person, wait)
+	if !errors.Is(err, approval.ErrNotListed) {
+		return err
+	}
+	// The server was approved anew while it ran: what it listed then is the
+	// first listing under this approval.
+	definitions := make([]tool.Definition, len(offer.Tools))
+	for i, t := range offer.Tools {
+		definitions[i] = t.Definition
+	}
+	if _, err := c.Book.Pin(ctx, question(r, made), definitions); err != nil {
+		return err
+	}
+	return c.Book.RequireTool(ctx, question(r, made), listed.Definition, r.Person, wait)
 }
 
 // Offer returns what a planned server offered when it ran last; ok is false
@@ -113,24 +132,43 @@ func (c *Caller) listed(ctx context.Context, r Request, made plan.Plan, info ups
 	for _, list := range offer.Cut {
 		c.Logger.WarnContext(ctx, "list is too long and was cut", "server", r.Server, "list", list)
 	}
-	held, err := c.Book.Pin(ctx, question(r, made), offer.Tools)
+	tools := c.named(ctx, r, offer.Tools)
+	held, err := c.Book.Pin(ctx, question(r, made), tools)
 	if err != nil {
 		return err
 	}
 	for _, change := range held {
 		c.Logger.InfoContext(ctx, "tool is held until it is approved", "server", r.Server, "tool", change.Name)
 	}
-	instructions, err := json.Marshal(info.Instructions)
-	if err != nil {
-		return err
+	var instructions json.RawMessage
+	if info.Instructions != "" {
+		if instructions, err = json.Marshal(info.Instructions); err != nil {
+			return err
+		}
 	}
 	_, err = c.Offers.Put(ctx, offerKey(made, string(info.Era)), inventory.Offer{
-		Tools:   inventory.NewTools(offer.Tools),
+		Tools:   inventory.NewTools(tools),
 		Prompts: offer.Prompts, Resources: offer.Resources, Templates: offer.Templates,
 		Capabilities: info.Capabilities, Info: info.Server, Instructions: instructions,
 		Taken: time.Now(),
 	})
 	return err
+}
+
+// named returns the tools without those that repeat a name: a name stands for
+// one tool, the first.
+func (c *Caller) named(ctx context.Context, r Request, listed []tool.Definition) []tool.Definition {
+	seen := make(map[string]bool, len(listed))
+	tools := make([]tool.Definition, 0, len(listed))
+	for _, definition := range listed {
+		if seen[definition.Name] {
+			c.Logger.WarnContext(ctx, "tool left out, its name is taken", "server", r.Server, "tool", definition.Name)
+			continue
+		}
+		seen[definition.Name] = true
+		tools = append(tools, definition)
+	}
+	return tools
 }
 
 func unknownTool(r Request, tools []inventory.Tool) error {
@@ -147,7 +185,7 @@ func (c *Caller) decided(r Request, order fleet.Order, err error) error {
 	record.Outcome = "allowed"
 	if err != nil {
 		record.Outcome, record.Code = "refused", Code(err)
-		record.Detail["reason"] = err.Error()
+		record.Detail["reason"] = cut(err.Error())
 		var denied *approval.DeniedError
 		if errors.As(err, &denied) {
 			record.Kind = audit.KindDenial
@@ -155,7 +193,7 @@ func (c *Caller) decided(r Request, order fleet.Order, err error) error {
 	} else {
 		record.Detail["image"] = order.Spec.Image.Pin.Digest
 	}
-	return c.append(record)
+	return c.append(record, refused)
 }
 
 // answered records how a call ended.
@@ -163,36 +201,56 @@ func (c *Caller) answered(r Request, result []byte, err error, took time.Duratio
 	record := entry(r, audit.KindResult)
 	record.Outcome, record.Code = "ok", Code(err)
 	record.DurationUS, record.Bytes = took.Microseconds(), int64(len(result))
-	var answer *jsonrpc.Error
 	switch {
-	case errors.As(err, &answer):
+	case err == nil:
+	case isAnswer(err):
 		record.Outcome = "error"
-	case err != nil:
+	default:
 		record.Outcome = "failed"
-		record.Detail["reason"] = err.Error()
+		record.Detail["reason"] = cut(err.Error())
 	}
-	return c.append(record)
+	return c.append(record, withheld)
 }
 
 func entry(r Request, kind audit.Kind) audit.Record {
 	return audit.Record{
-		Kind: kind, Session: r.Session, Principal: r.Principal.ID, Server: r.Server, Tool: r.Item,
+		Kind: kind, Session: r.Session, Principal: r.Principal.ID, Server: cut(r.Server), Tool: cut(r.Item),
 		Arguments: audit.Digest(r.Arguments),
 		Detail:    map[string]string{"method": r.Method, "via": r.Via},
 	}
 }
 
-func (c *Caller) append(record audit.Record) error {
+// recordable is how much of a text that others wrote goes into a record, in
+// bytes: a record has a limit, and one that is too long is refused.
+const recordable = 1 << 10
+
+func cut(text string) string {
+	if len(text) <= recordable {
+		return text
+	}
+	return strings.ToValidUTF8(text[:recordable], "") + "…"
+}
+
+func (c *Caller) append(record audit.Record, done consequence) error {
 	if err := c.Record.Append(record); err != nil {
-		c.Logger.Error("audit record failed, refusing", "server", record.Server, "err", err)
-		return &RecordError{Err: err}
+		c.Logger.Error("audit record failed", "server", record.Server, "err", err)
+		return &RecordError{Err: err, Withheld: done == withheld}
 	}
 	return nil
 }
 
-// waiting turns the end of our own patience into an answer; any other error stays.
-func (c *Caller) waiting(ctx context.Context, r Request, doing string, err error) error {
-	if r.Waiting == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+// A consequence is what a failed record leads to.
+type consequence int
+
+const (
+	refused consequence = iota
+	withheld
+)
+
+// waiting turns the end of the client's patience into an answer; any other
+// error stays.
+func waiting(r Request, doing string, err error) error {
+	if !r.until.IsZero() && errors.Is(err, context.DeadlineExceeded) && !time.Now().Before(r.until) {
 		return &WaitingError{Server: r.Server, Doing: doing}
 	}
 	return err

@@ -9,15 +9,13 @@
 package call
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/singleflight"
 
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/audit"
@@ -69,6 +67,8 @@ type Request struct {
 	Params json.RawMessage
 	// Arguments are the part of Params whose digest is recorded.
 	Arguments json.RawMessage
+
+	until time.Time // the end of the client's patience; zero is none
 }
 
 // A Recorder is the audit record.
@@ -91,16 +91,12 @@ type Options struct {
 // A Caller passes calls on. Its methods may be called from several goroutines.
 type Caller struct {
 	Options
-	pulls   singleflight.Group
-	watched watchers
-	closing chan struct{}
-	closed  sync.Once
-	pulling sync.WaitGroup
+	pulls pulls
 }
 
 // New returns a Caller; Close ends it.
 func New(o Options) *Caller {
-	return &Caller{Options: o, closing: make(chan struct{})}
+	return &Caller{Options: o}
 }
 
 // Do makes one call and returns the server's raw result.
@@ -109,20 +105,17 @@ func New(o Options) *Caller {
 // *approval.DeniedError say that a person has to act or has refused;
 // *WaitingError that something takes longer than clients wait;
 // *UnknownItemError that the server does not have the item; *RecordError that
-// the call was refused because it could not be recorded. Others are the
-// planner's, the engine's and the fleet's.
+// the call was refused, or its answer withheld, because it could not be
+// recorded. Others are the planner's, the engine's and the fleet's.
 func (c *Caller) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 	began := time.Now()
 	order, err := c.admit(ctx, r)
-	if recorded := c.decided(r, order, err); recorded != nil {
-		return nil, recorded
-	}
-	if err != nil {
+	if err := cmp.Or(c.decided(r, order, err), err); err != nil {
 		return nil, err
 	}
 	result, err := c.Fleet.Call(ctx, order, r.Method, r.Params, r.Progress)
-	if recorded := c.answered(r, result, err, time.Since(began)); recorded != nil {
-		return nil, recorded
+	if err := c.answered(r, result, err, time.Since(began)); err != nil {
+		return nil, err
 	}
 	return result, err
 }
@@ -152,12 +145,10 @@ func (c *Caller) Approved(made plan.Plan) bool {
 // approval: it is what mcp_add does.
 func (c *Caller) Ready(ctx context.Context, r Request) error {
 	_, err := c.admit(ctx, r)
-	if err != nil {
-		if recorded := c.decided(r, fleet.Order{}, err); recorded != nil {
-			return recorded
-		}
+	if err == nil {
+		return nil
 	}
-	return err
+	return cmp.Or(c.decided(r, fleet.Order{}, err), err)
 }
 
 // admit brings a call to the point where the server may have it.
@@ -165,12 +156,14 @@ func (c *Caller) admit(ctx context.Context, r Request) (fleet.Order, error) {
 	if !r.Principal.Known() {
 		return fleet.Order{}, ErrNobody
 	}
+	patient := ctx
 	if r.Waiting == nil {
-		limited, cancel := context.WithTimeout(ctx, Patience)
+		r.until = time.Now().Add(Patience)
+		limited, cancel := context.WithDeadline(ctx, r.until)
 		defer cancel()
-		ctx = limited
+		patient = limited
 	}
-	made, err := c.present(ctx, r)
+	made, err := c.present(patient, r)
 	if err != nil {
 		return fleet.Order{}, err
 	}
@@ -183,11 +176,11 @@ func (c *Caller) admit(ctx context.Context, r Request) (fleet.Order, error) {
 			return fleet.Order{}, err
 		}
 		c.tell(r, fmt.Sprintf("starting %s", r.Server))
-		if err := c.Fleet.Ready(ctx, order); err != nil {
-			return fleet.Order{}, c.waiting(ctx, r, "starting", err)
+		if err := c.Fleet.Ready(patient, order); err != nil {
+			return fleet.Order{}, waiting(r, "starting", err)
 		}
 	}
-	return order, c.pinned(ctx, r, made)
+	return order, c.pinned(ctx, r, made, c.wait(r))
 }
 
 // present returns the plan of a server whose image is there: at once when the
@@ -200,7 +193,10 @@ func (c *Caller) present(ctx context.Context, r Request) (plan.Plan, error) {
 	if err != nil && !plan.Unresolved(err) {
 		return plan.Plan{}, err
 	}
-	return c.pull(ctx, r)
+	if err := c.pull(ctx, r); err != nil {
+		return plan.Plan{}, err
+	}
+	return c.Planner.Plan(ctx, r.Principal, r.Server)
 }
 
 // order is what the fleet gets.
@@ -222,6 +218,8 @@ func (c *Caller) order(r Request, made plan.Plan) fleet.Order {
 	order.Listed = func(ctx context.Context, info upstream.Info, offer upstream.Offer) error {
 		return c.listed(ctx, r, made, info, offer)
 	}
+	// The server may have been started anew since, and may list other tools.
+	order.Check = func(ctx context.Context) error { return c.pinned(ctx, r, made, 0) }
 	return order
 }
 
@@ -235,7 +233,6 @@ func (c *Caller) tell(r Request, text string) {
 // Close gives up pulls that still go on after their callers have left, and
 // waits for their end.
 func (c *Caller) Close() error {
-	c.closed.Do(func() { close(c.closing) })
-	c.pulling.Wait()
+	c.pulls.close()
 	return nil
 }

@@ -49,6 +49,9 @@ func (e *WaitingError) Error() string {
 	return fmt.Sprintf("%s: still %s %q; this goes on, call again in a moment", CodeStarting, e.Doing, e.Server)
 }
 
+// Code says what kind of failure it is.
+func (e *WaitingError) Code() string { return CodeStarting }
+
 // An UnknownItemError is a call for something the server does not have.
 type UnknownItemError struct {
 	Server string
@@ -67,17 +70,30 @@ func (e *UnknownItemError) Error() string {
 	return text
 }
 
+// Code says what kind of failure it is.
+func (e *UnknownItemError) Code() string { return CodeToolNotFound }
+
 // Hint says how to see what there is.
 func (e *UnknownItemError) Hint() string { return "see what it has: dockgate tools " + e.Server }
 
 // A RecordError is a call that was refused, or whose answer is withheld,
 // because it could not be recorded.
-type RecordError struct{ Err error }
+type RecordError struct {
+	Err error
+	// Withheld reports that the server had the call, and may have acted on it.
+	Withheld bool
+}
 
-// Error gives the cause.
+// Error says what became of the call, and gives the cause.
 func (e *RecordError) Error() string {
+	if e.Withheld {
+		return fmt.Sprintf("%s: the call was made, but its answer is withheld, because the audit record failed: %v", CodeAudit, e.Err)
+	}
 	return fmt.Sprintf("%s: refused, because the audit record failed: %v", CodeAudit, e.Err)
 }
+
+// Code says what kind of failure it is.
+func (e *RecordError) Code() string { return CodeAudit }
 
 // Unwrap returns the cause.
 func (e *RecordError) Unwrap() error { return e.Err }
@@ -90,36 +106,38 @@ func (e *RecordError) Hint() string {
 // Code returns the code of a failure, or "" for a server's own answer.
 func Code(err error) string {
 	var (
-		answer   *jsonrpc.Error
 		pending  *approval.PendingError
 		denied   *approval.DeniedError
-		waiting  *WaitingError
-		unknown  *UnknownItemError
-		record   *RecordError
+		coded    interface{ Code() string }
 		expired  *fleet.TimeoutError
 		noServer *catalog.UnknownServerError
 		compile  *sandbox.CompileError
 		settings *catalog.SettingsError
 		missing  *secret.MissingError
+		badFile  *secret.FileError
 		cannot   *plan.UnsupportedError
+		tooLong  *jsonrpc.LineError
+		noJSON   *jsonrpc.MessageError
 	)
 	switch {
-	case err == nil, errors.As(err, &answer):
+	case err == nil, isAnswer(err):
 		return ""
 	case errors.As(err, &pending):
 		return approval.CodePending
-	case errors.As(err, &denied):
+	case errors.As(err, &denied), errors.Is(err, ErrNobody), errors.Is(err, approval.ErrNotApproved):
 		return approval.CodeDenied
-	case errors.As(err, &waiting):
-		return CodeStarting
-	case errors.As(err, &record):
-		return CodeAudit
-	case errors.As(err, &unknown), errors.As(err, &noServer):
+	case errors.As(err, &coded):
+		return coded.Code()
+	case errors.As(err, &noServer):
 		return CodeToolNotFound
-	case errors.As(err, &compile), errors.As(err, &settings), errors.As(err, &missing), errors.As(err, &cannot):
+	case errors.As(err, &compile), errors.As(err, &settings), errors.As(err, &missing), errors.As(err, &badFile), errors.As(err, &cannot):
 		return CodeConfiguration
 	case errors.As(err, &expired) && expired.Doing == "call":
 		return CodeTimeout
+	case errors.As(err, &noJSON):
+		return CodeValidation
+	case errors.As(err, &tooLong):
+		return CodeExecution
 	case errors.Is(err, context.Canceled):
 		return CodeCancelled
 	default:
@@ -127,9 +145,17 @@ func Code(err error) string {
 	}
 }
 
+// isAnswer reports that an error is the server's own answer to the call, and
+// not what it said when it was started.
+func isAnswer(err error) bool {
+	var start *fleet.StartError
+	var answer *jsonrpc.Error
+	return errors.As(err, &answer) && !errors.As(err, &start)
+}
+
 // Failure turns an error of ours into a tools/call result that says so to the
-// model. A server's own error, and the end of the client's context, come back
-// as they are.
+// model, with what the user can do. A server's own error, and the end of the
+// client's context, come back as they are.
 func Failure(err error, ref tool.Ref) (json.RawMessage, error) {
 	code := Code(err)
 	if code == "" || code == CodeCancelled {
@@ -143,9 +169,23 @@ func Failure(err error, ref tool.Ref) (json.RawMessage, error) {
 	if ref.Server != "" {
 		failure["server"] = ref.Server
 	}
+	if hint := advice(err, code); hint != "" {
+		failure["hint"] = hint
+		text += "\n" + hint
+	}
 	return json.Marshal(map[string]any{
 		"content":           []any{map[string]string{"type": "text", "text": text}},
 		"structuredContent": map[string]any{"success": false, "error": failure},
 		"isError":           true,
 	})
+}
+
+// advice returns the hint of an error for a model to pass on. What approves is
+// for a person to know: a model gets no command to paste.
+func advice(err error, code string) string {
+	var hinted interface{ Hint() string }
+	if code == approval.CodePending || code == approval.CodeDenied || !errors.As(err, &hinted) {
+		return ""
+	}
+	return hinted.Hint()
 }

@@ -8,49 +8,38 @@ import (
 
 	"github.com/docker/go-units"
 
+	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/plan"
 )
 
 // pullLimit ends a pull that nobody waits for any more.
 const pullLimit = 30 * time.Minute
 
+var errPullLimit = fmt.Errorf("the pull took longer than %v", pullLimit)
+
 // pull makes a server's image present, once however many ask. It goes on when
 // the caller leaves, so that the next call finds it done.
-func (c *Caller) pull(ctx context.Context, r Request) (plan.Plan, error) {
-	unwatch := c.watched.add(r.Server, func(p plan.Progress) { c.tell(r, pulled(r.Server, p)) })
-	defer unwatch()
-	var made plan.Plan
-	done := make(chan error, 1)
-	c.pulling.Go(func() {
-		pulling, cancel := context.WithTimeout(context.WithoutCancel(ctx), pullLimit)
-		defer cancel()
-		defer c.untilClosing(cancel)()
-		result, err, _ := c.pulls.Do(r.Principal.ID+"\x00"+r.Server, func() (any, error) {
-			return c.Planner.Prepare(pulling, r.Principal, r.Server, func(p plan.Progress) { c.watched.tell(r.Server, p) })
-		})
-		if err == nil {
-			made = result.(plan.Plan)
-		}
-		done <- err
+func (c *Caller) pull(ctx context.Context, r Request) error {
+	p, err := c.pulls.join(pullKey{r.Principal.ID, r.Server}, func(ctx context.Context, progress func(plan.Progress)) error {
+		_, err := c.Planner.Prepare(ctx, r.Principal, r.Server, progress)
+		return err
 	})
-	select {
-	case err := <-done:
-		return made, err
-	case <-ctx.Done():
-		return plan.Plan{}, c.waiting(ctx, r, "pulling", context.Cause(ctx))
+	if err != nil {
+		return err
 	}
-}
-
-func (c *Caller) untilClosing(cancel context.CancelFunc) (stop func()) {
-	stopped := make(chan struct{})
-	go func() {
-		select {
-		case <-c.closing:
-			cancel()
-		case <-stopped:
+	for {
+		progress, changed := c.pulls.progress(p)
+		if progress != (plan.Progress{}) {
+			c.tell(r, pulled(r.Server, progress))
 		}
-	}()
-	return func() { close(stopped) }
+		select {
+		case <-p.done:
+			return p.err
+		case <-changed:
+		case <-ctx.Done():
+			return waiting(r, "pulling", ctx.Err())
+		}
+	}
 }
 
 func pulled(server string, p plan.Progress) string {
@@ -60,39 +49,83 @@ func pulled(server string, p plan.Progress) string {
 	return fmt.Sprintf("pulling the image of %s: %s of %s", server, units.HumanSize(float64(p.Done)), units.HumanSize(float64(p.Total)))
 }
 
-// watchers are the calls that want to hear of a pull.
-type watchers struct {
-	mu   sync.Mutex
-	next int
-	each map[string]map[int]func(plan.Progress)
+// pulls are the pulls under way. The zero value is empty.
+type pulls struct {
+	mu     sync.Mutex
+	closed bool
+	each   map[pullKey]*pull
+	all    sync.WaitGroup
 }
 
-func (w *watchers) add(server string, tell func(plan.Progress)) (remove func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.each == nil {
-		w.each = make(map[string]map[int]func(plan.Progress))
+type pullKey struct{ who, server string }
+
+// A pull is one, whoever waits for it. Each who waits reads its progress, so
+// that one who is slow delays nobody.
+type pull struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	err    error // set before done is closed
+
+	// Guarded by pulls.mu.
+	last    plan.Progress
+	changed chan struct{} // closed and replaced when last has changed
+}
+
+// join returns the pull of that key, which it starts if there is none.
+func (all *pulls) join(key pullKey, prepare func(context.Context, func(plan.Progress)) error) (*pull, error) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.closed {
+		return nil, fleet.ErrClosed
 	}
-	if w.each[server] == nil {
-		w.each[server] = make(map[int]func(plan.Progress))
+	if p := all.each[key]; p != nil {
+		return p, nil
 	}
-	w.next++
-	id := w.next
-	w.each[server][id] = tell
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.each[server], id)
-		if len(w.each[server]) == 0 {
-			delete(w.each, server)
+	if all.each == nil {
+		all.each = make(map[pullKey]*pull)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	p := &pull{cancel: cancel, done: make(chan struct{}), changed: make(chan struct{})}
+	all.each[key] = p
+	all.all.Go(func() {
+		defer cancel(nil)
+		limited, stop := context.WithTimeoutCause(ctx, pullLimit, errPullLimit)
+		defer stop()
+		p.err = prepare(limited, func(progress plan.Progress) { all.report(p, progress) })
+		if p.err != nil && limited.Err() != nil {
+			p.err = context.Cause(limited)
 		}
+		all.mu.Lock()
+		delete(all.each, key)
+		all.mu.Unlock()
+		close(p.done)
+	})
+	return p, nil
+}
+
+func (all *pulls) report(p *pull, progress plan.Progress) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if progress != p.last {
+		p.last = progress
+		close(p.changed)
+		p.changed = make(chan struct{})
 	}
 }
 
-func (w *watchers) tell(server string, p plan.Progress) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, tell := range w.each[server] {
-		tell(p)
+// progress returns how far a pull is, and what is closed when that changes.
+func (all *pulls) progress(p *pull) (plan.Progress, <-chan struct{}) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return p.last, p.changed
+}
+
+func (all *pulls) close() {
+	all.mu.Lock()
+	all.closed = true
+	for _, p := range all.each {
+		p.cancel(fleet.ErrClosed)
 	}
+	all.mu.Unlock()
+	all.all.Wait()
 }

@@ -111,6 +111,9 @@ type ArgumentError struct{ Tool, Problem string }
 // Error names the tool and the problem.
 func (e *ArgumentError) Error() string { return fmt.Sprintf("%s: %s", e.Tool, e.Problem) }
 
+// Code says what kind of failure it is.
+func (e *ArgumentError) Code() string { return call.CodeValidation }
+
 // parse reads the arguments of one of our own tools.
 func parse(name string, arguments json.RawMessage, into any) error {
 	if len(arguments) == 0 {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -64,6 +65,9 @@ type Planner struct {
 
 	mu   sync.Mutex
 	kept map[cacheKey]kept
+	// forgotten counts the calls of Forget and ForgetAll: a plan that was begun
+	// before one of them is not kept.
+	forgotten int
 }
 
 type cacheKey struct{ who, server string }
@@ -101,7 +105,8 @@ func (e *UnsupportedError) Error() string {
 // returns a [*catalog.UnknownServerError], an [*UnsupportedError], an
 // [*UnresolvedError] or the compiler's error.
 func (p *Planner) Plan(ctx context.Context, who principal.Principal, server string) (Plan, error) {
-	if found, ok := p.recent(who, server); ok {
+	found, ok, forgotten := p.recent(who, server)
+	if ok {
 		return found, nil
 	}
 	entry, err := p.entry(server)
@@ -115,12 +120,13 @@ func (p *Planner) Plan(ctx context.Context, who principal.Principal, server stri
 	if !ok {
 		return Plan{}, &UnresolvedError{Server: server, Image: entry.Image}
 	}
-	return p.compile(ctx, who, entry, image)
+	return p.compile(ctx, who, entry, image, forgotten)
 }
 
 // Prepare returns the plan of a server whose image is present on the engine,
 // pulling it if need be. Progress may be nil.
 func (p *Planner) Prepare(ctx context.Context, who principal.Principal, server string, progress func(Progress)) (Plan, error) {
+	_, _, forgotten := p.recent(who, server)
 	entry, err := p.entry(server)
 	if err != nil {
 		return Plan{}, err
@@ -140,7 +146,7 @@ func (p *Planner) Prepare(ctx context.Context, who principal.Principal, server s
 	if err != nil {
 		return Plan{}, fmt.Errorf("server %q: %w", server, err)
 	}
-	return p.compile(ctx, who, entry, image)
+	return p.compile(ctx, who, entry, image, forgotten)
 }
 
 func (p *Planner) entry(server string) (catalog.Server, error) {
@@ -156,7 +162,7 @@ func (p *Planner) entry(server string) (catalog.Server, error) {
 	return entry, nil
 }
 
-func (p *Planner) compile(ctx context.Context, who principal.Principal, entry catalog.Server, image sandbox.Image) (Plan, error) {
+func (p *Planner) compile(ctx context.Context, who principal.Principal, entry catalog.Server, image sandbox.Image, forgotten int) (Plan, error) {
 	settings, err := p.Settings.Settings(ctx, who, entry.Name)
 	if err != nil {
 		return Plan{}, err
@@ -169,6 +175,9 @@ func (p *Planner) compile(ctx context.Context, who principal.Principal, entry ca
 	made := Plan{Entry: entry, Spec: spec, Grant: grant, Digest: spec.Digest(), GrantDigest: grant.Digest()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if forgotten != p.forgotten {
+		return made, nil
+	}
 	if p.kept == nil {
 		p.kept = make(map[cacheKey]kept)
 	}
@@ -176,11 +185,12 @@ func (p *Planner) compile(ctx context.Context, who principal.Principal, entry ca
 	return made, nil
 }
 
-func (p *Planner) recent(who principal.Principal, server string) (Plan, bool) {
+// recent returns a plan that is fresh still, and the count of Forget by now.
+func (p *Planner) recent(who principal.Principal, server string) (recent Plan, ok bool, forgotten int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	found, ok := p.kept[cacheKey{who.ID, server}]
-	return found.plan, ok && time.Now().Before(found.until)
+	return found.plan, ok && time.Now().Before(found.until), p.forgotten
 }
 
 // Forget makes the next plan of a server new, because its settings or its
@@ -188,17 +198,15 @@ func (p *Planner) recent(who principal.Principal, server string) (Plan, bool) {
 func (p *Planner) Forget(server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for key := range p.kept {
-		if key.server == server {
-			delete(p.kept, key)
-		}
-	}
+	p.forgotten++
+	maps.DeleteFunc(p.kept, func(k cacheKey, _ kept) bool { return k.server == server })
 }
 
 // ForgetAll makes every next plan new.
 func (p *Planner) ForgetAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.forgotten++
 	clear(p.kept)
 }
 
