@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 )
 
 // A Ref is a tool of a server, by the names the catalog and the server gave.
@@ -31,24 +32,73 @@ type Definition struct {
 }
 
 // Digest returns "sha256:" and the hex digest of the definition in canonical
-// form: members sorted, whitespace removed, numbers as they were written.
-// A server that only reorders its members has not changed its tool.
+// form: members sorted, whitespace removed, numbers as they were written. A
+// server that only reorders its members has not changed its tool. A definition
+// that names a member twice counts as it was written, because readers differ
+// in which of the two they take.
 func (d Definition) Digest() string {
-	return "sha256:" + hex.EncodeToString(canonical(d.JSON))
-}
-
-func canonical(raw json.RawMessage) []byte {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var value any
-	encoded := []byte(raw)
-	if err := decoder.Decode(&value); err == nil {
+	encoded := []byte(d.JSON)
+	if value, err := parse(d.JSON); err == nil {
 		if sorted, err := json.Marshal(value); err == nil {
 			encoded = sorted
 		}
 	}
 	sum := sha256.Sum256(encoded)
-	return sum[:]
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+var errRepeated = errors.New("repeated member")
+
+// parse decodes a value and refuses objects that name a member twice.
+func parse(raw json.RawMessage) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	value, err := parseNext(decoder)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one value")
+	}
+	return value, nil
+}
+
+func parseNext(decoder *json.Decoder) (any, error) {
+	token, err := decoder.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token {
+	case json.Delim('{'):
+		object := make(map[string]any)
+		for decoder.More() {
+			name, err := decoder.Token()
+			if err != nil {
+				return nil, err
+			}
+			if _, repeated := object[name.(string)]; repeated {
+				return nil, errRepeated
+			}
+			if object[name.(string)], err = parseNext(decoder); err != nil {
+				return nil, err
+			}
+		}
+		_, err = decoder.Token()
+		return object, err
+	case json.Delim('['):
+		array := []any{}
+		for decoder.More() {
+			element, err := parseNext(decoder)
+			if err != nil {
+				return nil, err
+			}
+			array = append(array, element)
+		}
+		_, err = decoder.Token()
+		return array, err
+	default:
+		return token, nil
+	}
 }
 
 // ParseDefinition reads the name out of one entry of a tools/list result and

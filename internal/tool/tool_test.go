@@ -43,6 +43,9 @@ func TestDigest(t *testing.T) {
 		{"order of members", `{"name":"a","x":{"p":1,"q":2}}`, `{ "x":{"q":2,"p":1}, "name":"a"}`, true},
 		{"order of elements", `{"name":"a","x":[1,2]}`, `{"name":"a","x":[2,1]}`, false},
 		{"a description", `{"name":"a","description":"x"}`, `{"name":"a","description":"y"}`, false},
+		{"the first of two members", `{"name":"a","x":1,"x":2}`, `{"name":"a","x":3,"x":2}`, false},
+		{"the first of two inner members", `{"name":"a","y":[{"x":1,"x":2}]}`, `{"name":"a","y":[{"x":3,"x":2}]}`, false},
+		{"whitespace", `{"name":"a","y":[ 1,null ,true, "s" ,{}]}`, `{"name":"a","y":[1,null,true,"s",{}]}`, true},
 		{"big integers", `{"name":"a","x":9007199254740993}`, `{"name":"a","x":9007199254740992}`, false},
 	} {
 		a := tool.Definition{JSON: json.RawMessage(test.a)}.Digest()
