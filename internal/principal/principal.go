@@ -20,3 +20,12 @@ func (p Principal) Known() bool { return p.ID != "" }
 
 // String returns the ID.
 func (p Principal) String() string { return p.ID }
+
+// MarshalText returns the ID.
+func (p Principal) MarshalText() ([]byte, error) { return []byte(p.ID), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (p *Principal) UnmarshalText(text []byte) error {
+	p.ID = string(text)
+	return nil
+}
