@@ -8,7 +8,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,6 @@ import (
 
 	builtin "github.com/dockgate/dockgate/catalog"
 	"github.com/dockgate/dockgate/internal/approval"
-	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/docker"
@@ -57,7 +55,7 @@ type Daemon struct {
 	// Notes say which catalog entries replaced others.
 	Notes   []catalog.Note
 	Book    *approval.Book
-	Audit   *audit.Writer
+	Audit   *Record
 	Engine  *docker.Engine
 	Images  *Images
 	Active  *Activations
@@ -128,24 +126,9 @@ func LoadCatalog(paths []string) (*catalog.Catalog, []catalog.Note, error) {
 	return merged, notes, nil
 }
 
-// maxWriters bounds how many gateways of one state folder keep records at once.
-const maxWriters = 100
-
-// openRecord opens the audit record, under the first name that no other
-// gateway of this state folder uses now, and the approvals.
+// openRecord opens the approvals, and prepares the audit record.
 func (d *Daemon) openRecord(ctx context.Context) error {
-	for n := 1; ; n++ {
-		writer, err := audit.Open(audit.Options{Dir: AuditDir(d.State), Gateway: fmt.Sprintf("gateway-%d", n)})
-		var locked *audit.LockedError
-		if errors.As(err, &locked) && n < maxWriters {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		d.Audit = writer
-		break
-	}
+	d.Audit = &Record{Dir: AuditDir(d.State)}
 	d.closers = append(d.closers, d.Audit.Close)
 	book, err := approval.Open(ctx, d.Store, approval.Options{
 		Mode: d.Config.Approval.Mode, Record: d.recordDecision, Logger: d.Logger,

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -77,8 +78,26 @@ func (i *Images) Update(ctx context.Context, ref string, progress func(plan.Prog
 	if before, _, err = i.Known(ctx, ref); err != nil {
 		return before, after, err
 	}
-	after, err = i.keep(ctx, ref, before, i.Engine.Latest, progress)
+	latest := i.Engine.Latest
+	if before.Pin.Kind != sandbox.RepoDigest {
+		latest = i.latestOrLocal
+	}
+	after, err = i.keep(ctx, ref, before, latest, progress)
 	return before, after, err
+}
+
+// latestOrLocal lets an image that was built here stand for itself where no
+// registry has it.
+func (i *Images) latestOrLocal(ctx context.Context, ref string, progress func(docker.PullProgress)) (docker.Resolved, error) {
+	latest, err := i.Engine.Latest(ctx, ref, progress)
+	if !errors.Is(err, docker.ErrImageNotFound) && !errors.Is(err, docker.ErrUnauthorized) {
+		return latest, err
+	}
+	local, missing := i.Engine.Resolve(ctx, ref, progress)
+	if missing != nil || local.Pin.Kind != sandbox.LocalID {
+		return docker.Resolved{}, err
+	}
+	return local, nil
 }
 
 type resolver func(ctx context.Context, ref string, progress func(docker.PullProgress)) (docker.Resolved, error)

@@ -19,6 +19,9 @@ func (d *Daemon) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	if d.Config.Approval.Mode == approval.ModeAll {
 		d.Logger.Warn("every server is approved without asking (approval mode all)")
 	}
+	if err := d.Audit.Open(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.Book.Run(ctx) })

@@ -1,0 +1,241 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/docker/go-units"
+
+	"github.com/dockgate/dockgate/internal/audit"
+	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/store"
+)
+
+// A Health is how well something is.
+type Health string
+
+// The healths. What is Poor works, but not as it could; what is Broken keeps
+// the gateway from working.
+const (
+	Good   Health = "good"
+	Poor   Health = "poor"
+	Broken Health = "broken"
+)
+
+// A Finding is what an examination says of one thing.
+type Finding struct {
+	// Subject is what was looked at, such as "engine".
+	Subject string `json:"subject"`
+	Health  Health `json:"health"`
+	Text    string `json:"text"`
+	// Hint says what the user can do, if anything.
+	Hint string `json:"hint,omitempty"`
+}
+
+// NewFinding returns what an error says of a subject: Broken, with the error's
+// hint, or Good with the text if there is no error.
+func NewFinding(subject, text string, err error) Finding {
+	if err == nil {
+		return Finding{Subject: subject, Health: Good, Text: text}
+	}
+	finding := Finding{Subject: subject, Health: Broken, Text: err.Error()}
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		finding.Hint = hinted.Hint()
+	}
+	return finding
+}
+
+// Examine looks at all that a gateway with these options needs: catalogs,
+// state folder, audit record, disk and engine. What cannot be looked at is a
+// finding, so Examine has no error.
+func Examine(ctx context.Context, o Options) []Finding {
+	findings := []Finding{examineCatalogs(o.Config.Catalogs)}
+	stateID, state := examineState(ctx, o.State)
+	findings = append(findings, state...)
+	return append(findings, examineEngine(ctx, o, stateID)...)
+}
+
+func examineCatalogs(paths []string) Finding {
+	merged, notes, err := LoadCatalog(paths)
+	if err != nil {
+		return NewFinding("catalogs", "", err)
+	}
+	text := fmt.Sprintf("%d servers, from the built-in catalog", len(merged.Servers()))
+	for _, path := range paths {
+		text += ", " + path
+	}
+	if len(notes) > 0 {
+		text += fmt.Sprintf("; %d entries are overridden", len(notes))
+	}
+	return NewFinding("catalogs", text, nil)
+}
+
+// examineState returns the id of the state folder too, empty if it has none.
+func examineState(ctx context.Context, dir string) (id string, findings []Finding) {
+	db, err := store.Open(ctx, dir)
+	if err != nil {
+		return "", []Finding{NewFinding("state", "", err)}
+	}
+	id = db.StateID()
+	if err := errors.Join(db.Verify(ctx), db.Close()); err != nil {
+		return id, []Finding{NewFinding("state", "", err)}
+	}
+	findings = append(findings, NewFinding("state", dir+", database intact", nil))
+	if disk, ok := examineDisk("disk", db.Dir()); ok {
+		findings = append(findings, disk)
+	}
+	return id, append(findings, examineRecord(AuditDir(dir)))
+}
+
+func examineRecord(dir string) Finding {
+	report, err := audit.Verify(dir)
+	if err != nil {
+		return NewFinding("audit", "", err)
+	}
+	records, problems := 0, 0
+	for _, chain := range report.Chains {
+		records += chain.Records
+		problems += len(chain.Problems)
+	}
+	switch {
+	case !report.Intact():
+		return Finding{
+			Subject: "audit", Health: Broken, Text: fmt.Sprintf("the record was changed: %d problems", problems),
+			Hint: "see what was changed with: dockgate audit verify",
+		}
+	case problems > 0:
+		return Finding{
+			Subject: "audit", Health: Poor, Text: fmt.Sprintf("%d records, intact; %d ended in the middle of a line", records, problems),
+		}
+	}
+	return NewFinding("audit", fmt.Sprintf("%d records, intact", records), nil)
+}
+
+// littleDisk and noDisk are free bytes with which work gets hard, and stops.
+const (
+	littleDisk = 2 << 30
+	noDisk     = 64 << 20
+)
+
+// examineDisk looks at the disk of a folder; ok is false if it cannot.
+func examineDisk(subject, dir string) (finding Finding, ok bool) {
+	free, err := freeSpace(dir)
+	if err != nil {
+		return Finding{}, false
+	}
+	finding = NewFinding(subject, fmt.Sprintf("%s free at %s", units.BytesSize(float64(free)), dir), nil)
+	switch {
+	case free < noDisk:
+		finding.Health = Broken
+	case free < littleDisk:
+		finding.Health = Poor
+	default:
+		return finding, true
+	}
+	finding.Hint = `free some space, for instance with "docker image prune"`
+	return finding, true
+}
+
+// noState stands in for the id of a state folder that cannot be opened, so
+// that the engine is looked at all the same.
+const noState = "none"
+
+func examineEngine(ctx context.Context, o Options, stateID string) []Finding {
+	options := o.Engine
+	options.State, options.Dir, options.Logger = stateID, o.State, o.Logger
+	if stateID == "" {
+		options.State = noState
+	}
+	engine, err := docker.Connect(ctx, options)
+	if err != nil {
+		return []Finding{NewFinding("engine", "", err)}
+	}
+	findings := examineConnected(ctx, engine)
+	if err := engine.Close(); err != nil { //nolint:contextcheck // it ends with its own time
+		findings = append(findings, NewFinding("engine", "", err))
+	}
+	return findings
+}
+
+func examineConnected(ctx context.Context, engine *docker.Engine) []Finding {
+	info, err := engine.Info(ctx)
+	if err != nil {
+		return []Finding{NewFinding("engine", "", err)}
+	}
+	findings := []Finding{
+		NewFinding("engine", fmt.Sprintf("%s (%s), %s at %s", name(info), info.Platform, info.Version, info.Host), nil),
+		NewFinding("api", fmt.Sprintf("version %s is spoken, the engine knows %s", info.API, info.EngineAPI), nil),
+	}
+	findings = append(findings, examineAccess(info)...)
+	for _, missing := range info.Unenforced {
+		findings = append(findings, Finding{
+			Subject: "sandbox", Health: Poor, Text: missing, Hint: "every approval shows this as a warning",
+		})
+	}
+	if len(info.Unenforced) == 0 {
+		findings = append(findings, NewFinding("sandbox", "the engine enforces every limit", nil))
+	}
+	for _, warning := range info.Warnings {
+		findings = append(findings, Finding{Subject: "engine", Health: Poor, Text: "it warns: " + warning})
+	}
+	if info.Local && isFolder(info.Root) {
+		if disk, ok := examineDisk("images", info.Root); ok {
+			findings = append(findings, disk)
+		}
+	}
+	running, err := engine.Running(ctx)
+	return append(findings, NewFinding("running", fmt.Sprintf("%d containers of this state folder", len(running)), err))
+}
+
+func name(info docker.Info) string {
+	switch {
+	case info.Podman:
+		return "Podman"
+	case info.Name != "":
+		return info.Name
+	}
+	return "Docker"
+}
+
+// examineAccess says who may use the engine, and for what.
+func examineAccess(info docker.Info) []Finding {
+	var findings []Finding
+	if socket := info.Socket; socket != nil {
+		finding := NewFinding("socket", fmt.Sprintf("this user may use %s (mode %#o)", socket.Path, socket.Mode), nil)
+		if socket.Open {
+			finding.Health = Poor
+			finding.Text = fmt.Sprintf("every user of this machine may use %s, which makes each of them root", socket.Path)
+			finding.Hint = "sudo chmod o-rw " + socket.Path
+		}
+		findings = append(findings, finding)
+	}
+	if !info.Local {
+		findings = append(findings, Finding{
+			Subject: "mounts", Health: Poor, Text: "the engine is on another machine: servers that ask for folders are refused",
+		})
+	}
+	if info.Rootless {
+		findings = append(findings, NewFinding("rootless", "the engine runs without root", nil))
+	}
+	if info.Podman {
+		findings = append(findings, Finding{
+			Subject: "podman", Health: Poor, Text: "Podman is used as far as it behaves as Docker does",
+		})
+	}
+	return findings
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(filepath.Clean(path))
+	return err == nil && info.IsDir()
+}
+
+// Healthy reports whether nothing is broken.
+func Healthy(findings []Finding) bool {
+	return !slices.ContainsFunc(findings, func(f Finding) bool { return f.Health == Broken })
+}
