@@ -39,6 +39,16 @@ func (f *flags) register(root *cobra.Command) {
 
 // options joins flags, environment and configuration file, in this order.
 func (f *flags) options() (daemon.Options, error) {
+	options, err := f.surroundings()
+	if err != nil {
+		return daemon.Options{}, err
+	}
+	options.Config, err = f.loadConfig(options.Home)
+	return options, err
+}
+
+// surroundings are the options without a configuration.
+func (f *flags) surroundings() (daemon.Options, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return daemon.Options{}, fmt.Errorf("home folder: %w", err)
@@ -47,36 +57,41 @@ func (f *flags) options() (daemon.Options, error) {
 	if err != nil {
 		return daemon.Options{}, fmt.Errorf("working directory: %w", err)
 	}
-	config, err := f.loadConfig(home)
-	if err != nil {
-		return daemon.Options{}, err
-	}
-	config.Catalogs = append(config.Catalogs, f.catalogs...)
-	level := slog.LevelInfo
-	if f.verbose {
-		level = slog.LevelDebug
-	}
 	return daemon.Options{
 		State:   first(f.state, os.Getenv("DOCKGATE_STATE"), filepath.Join(first(os.Getenv("XDG_STATE_HOME"), filepath.Join(home, ".local", "state")), "dockgate")),
-		Config:  config,
 		Engine:  f.engine(),
 		Home:    home,
 		Dir:     dir,
 		Env:     os.LookupEnv,
 		Version: version,
-		Logger:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+		Logger:  f.logger(slog.LevelInfo),
 	}, nil
 }
 
-func (f *flags) loadConfig(home string) (daemon.Config, error) {
+// logger logs what has at least the given level, or everything if the user
+// wants to hear more.
+func (f *flags) logger(level slog.Level) *slog.Logger {
+	if f.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+}
+
+// configFile returns the configuration file, and whether the user named it.
+func (f *flags) configFile(home string) (path string, named bool) {
 	if f.config != "" {
-		return daemon.LoadConfig(f.config)
+		return f.config, true
 	}
-	path := filepath.Join(first(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "dockgate", "config.yaml")
+	return filepath.Join(first(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "dockgate", "config.yaml"), false
+}
+
+func (f *flags) loadConfig(home string) (daemon.Config, error) {
+	path, named := f.configFile(home)
 	config, err := daemon.LoadConfig(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return daemon.Config{}, nil
+	if !named && errors.Is(err, os.ErrNotExist) {
+		err = nil
 	}
+	config.Catalogs = append(config.Catalogs, f.catalogs...)
 	return config, err
 }
 
@@ -98,13 +113,25 @@ func first(values ...string) string {
 	return ""
 }
 
-// open makes the parts of a gateway for a command that serves nobody.
+// open makes the parts of a gateway for a command that serves nobody. Whoever
+// runs a command decides by it, so what nobody approved is always asked for.
 func (f *flags) open(ctx context.Context) (*daemon.Daemon, error) {
 	options, err := f.options()
 	if err != nil {
 		return nil, err
 	}
+	options.Config.Approval.Mode = approval.ModeAsk
+	options.Logger = f.logger(slog.LevelWarn)
 	return daemon.Open(ctx, options)
+}
+
+// use opens the parts of a gateway, and closes them when do is done.
+func (f *flags) use(ctx context.Context, do func(*daemon.Daemon) error) error {
+	d, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(d), d.Close())
 }
 
 // lightMemory trades memory, which the gateway hardly uses, for time: calls
@@ -120,8 +147,9 @@ func lightMemory() {
 
 // A usageError is a command line that cannot be understood.
 type usageError struct {
-	cmd *cobra.Command
-	err error
+	cmd  *cobra.Command
+	err  error
+	hint string
 }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -129,7 +157,9 @@ func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
 // Hint shows how the command is used.
-func (e *usageError) Hint() string { return "see: " + e.cmd.CommandPath() + " --help" }
+func (e *usageError) Hint() string {
+	return first(e.hint, "see: "+e.cmd.CommandPath()+" --help")
+}
 
 // exitCode maps an error to the exit code of the process.
 func exitCode(err error) int {

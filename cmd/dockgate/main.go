@@ -19,8 +19,8 @@ var version = "dev" //nolint:gochecknoglobals // -ldflags sets it
 
 func main() { os.Exit(run()) }
 
-// run is main with an exit code: 0 done, 1 failed, 2 used wrongly, 3 a server
-// could not be reached, 5 an approval is pending or denied, 130 interrupted.
+// run is main with an exit code: 0 done, 1 failed, 2 used wrongly, 5 an
+// approval is pending or denied, 130 interrupted.
 func run() int {
 	ctx, stop := untilSignal()
 	defer stop()
@@ -67,16 +67,87 @@ func report(err error) {
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "dockgate",
-		Short:         "A gateway for MCP servers that run as isolated containers",
+		Use:   "dockgate",
+		Short: "A gateway for MCP servers that run as isolated containers",
+		Long: `A gateway for MCP servers that run as isolated containers.
+
+An MCP client starts "dockgate serve" and sees the tools of all active servers
+behind one endpoint. No server runs before a person has approved what it is and
+what it may do.
+
+Exit codes: 0 done, 1 failed, 2 used wrongly, 5 an approval is pending or
+denied, 130 interrupted. The first Ctrl-C ends what is under way and cleans up;
+the second ends the process.`,
+		Example: `  dockgate catalog ls
+  dockgate add filesystem --set paths=$HOME/notes
+  dockgate approve filesystem
+  dockgate serve`,
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
 	}
 	var f flags
 	f.register(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd: cmd, err: err} })
-	root.AddCommand(newServe(&f))
+	root.AddGroup(
+		&cobra.Group{ID: groupServers, Title: "Servers:"},
+		&cobra.Group{ID: groupApproval, Title: "Approval and record:"},
+		&cobra.Group{ID: groupRunning, Title: "What runs:"},
+	)
+	addGroup(root, groupServers, newServe(&f), newCatalog(&f), newAdd(&f), newRemove(&f), newList(&f), newPlan(&f), newUpdate(&f), newDemo(&f))
+	addGroup(root, groupApproval, newApprove(&f), newDeny(&f), newRevoke(&f), newApprovals(&f), newAudit(&f))
+	addGroup(root, groupRunning, newPs(&f), newStats(&f), newLogs(&f), newStop(&f), newDoctor(&f))
+	checkUsage(root)
 	return root
+}
+
+const (
+	groupServers  = "servers"
+	groupApproval = "approval"
+	groupRunning  = "running"
+)
+
+func addGroup(root *cobra.Command, id string, commands ...*cobra.Command) {
+	for _, cmd := range commands {
+		cmd.GroupID = id
+		root.AddCommand(cmd)
+	}
+}
+
+// checkUsage makes every mistake in the arguments of a command a
+// [usageError], and gives commands that only hold others an answer to names
+// that they do not have.
+func checkUsage(cmd *cobra.Command) {
+	for _, child := range cmd.Commands() {
+		checkUsage(child)
+	}
+	check := cmd.Args
+	if check == nil {
+		check = unknownCommand
+	}
+	if cmd.RunE == nil {
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		err := check(cmd, args)
+		var usage *usageError
+		if err == nil || errors.As(err, &usage) {
+			return err
+		}
+		return &usageError{cmd: cmd, err: err}
+	}
+}
+
+// unknownCommand refuses arguments of a command that takes subcommands, and
+// names the nearest.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	failure := &usageError{cmd: cmd, err: fmt.Errorf("unknown command %q", args[0])}
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		failure.hint = "did you mean: " + cmd.CommandPath() + " " + near[0]
+	}
+	return failure
 }

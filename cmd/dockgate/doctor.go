@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dockgate/dockgate/internal/daemon"
+)
+
+func newDoctor(f *flags) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check the engine, the state folder, the catalogs and the configuration",
+		Long: `Check all that a gateway needs: the configuration, the catalogs, the state
+folder and its disk, the audit record, the engine, the rights on its socket, and
+what of a sandbox it cannot enforce. It fails if something keeps the gateway
+from working.` + exits,
+		Example: `  dockgate doctor
+  dockgate doctor --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			options, err := f.surroundings()
+			if err != nil {
+				return err
+			}
+			options.Logger = f.logger(slog.LevelError)
+			var broken error
+			options.Config, broken = f.loadConfig(options.Home)
+			findings := []daemon.Finding{daemon.NewFinding("config", f.describeConfig(options.Home), broken)}
+			findings = append(findings, daemon.Examine(cmd.Context(), options)...)
+			err = out.print(cmd, findings, func() error { return printFindings(cmd, findings) })
+			if err == nil && !daemon.Healthy(findings) {
+				err = errors.New("something that the gateway needs is broken, see above")
+			}
+			return err
+		},
+	}
+	out.flag(cmd)
+	return cmd
+}
+
+// describeConfig names the configuration file, if it is there.
+func (f *flags) describeConfig(home string) string {
+	file, _ := f.configFile(home)
+	if _, err := os.Stat(file); err != nil {
+		return "defaults; there is no " + file
+	}
+	return file
+}
+
+func printFindings(cmd *cobra.Command, findings []daemon.Finding) error {
+	paint := paintFor(cmd.OutOrStdout())
+	marks := map[daemon.Health]string{
+		daemon.Good: paint.green("✓"), daemon.Poor: paint.yellow("!"), daemon.Broken: paint.red("✗"),
+	}
+	for _, finding := range findings {
+		mark, subject := marks[finding.Health], finding.Subject
+		for line := range strings.SplitSeq(finding.Text, "\n") {
+			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %-9s %s\n", mark, subject, clean(line)); err != nil {
+				return err
+			}
+			mark, subject = " ", ""
+		}
+		if finding.Hint == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "  %-9s %s\n", "", paint.dim("hint: "+clean(finding.Hint))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dockgate/dockgate/internal/daemon"
+)
+
+func newLogs(f *flags) *cobra.Command {
+	var n int
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "logs NAME",
+		Short: "Print what a server wrote to standard error",
+		Long: `Print what containers of a server wrote to standard error, of all gateways of
+this state folder. What they write to standard output is the protocol, and is
+not kept.` + exits,
+		Example: `  dockgate logs fetch
+  dockgate logs fetch -n 20 -f`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: once(f.completeServers()),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.use(cmd.Context(), func(d *daemon.Daemon) error {
+				lines := keptLog(d, args[0], n)
+				if follow {
+					lines = d.Engine.FollowLog(cmd.Context(), args[0], n)
+				}
+				return printLog(cmd, d, args[0], lines)
+			})
+		},
+	}
+	cmd.Flags().IntVarP(&n, "lines", "n", -1, "how many lines; -1 is all that is kept")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with new ones until Ctrl-C")
+	return cmd
+}
+
+// keptLog yields the lines that are there.
+func keptLog(d *daemon.Daemon, server string, n int) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		lines, err := d.Engine.ReadLog(server, n)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, line := range lines {
+			if !yield(line, nil) {
+				return
+			}
+		}
+	}
+}
+
+func printLog(cmd *cobra.Command, d *daemon.Daemon, server string, lines iter.Seq2[string, error]) error {
+	files, err := d.Engine.Logs(server)
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		if _, err := d.Catalog.Server(server); err != nil {
+			return err
+		}
+		tell(cmd, "%s has written nothing yet", server)
+	}
+	safe := func(line string) string { return line }
+	if isTerminal(cmd.OutOrStdout()) {
+		safe = clean
+	}
+	for line, err := range lines {
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(cmd.OutOrStdout(), safe(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

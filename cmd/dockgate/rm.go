@@ -1,0 +1,31 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/principal"
+)
+
+func newRemove(f *flags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rm NAME...",
+		Short: "Make servers inactive and forget their settings",
+		Long: `Make servers inactive and forget their settings. Gateways that run take their
+tools off the list at once; what was approved stays approved.` + exits,
+		Example:           `  dockgate rm filesystem`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: f.completeFrom(active),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.use(cmd.Context(), func(d *daemon.Daemon) error {
+				for _, server := range args {
+					if err := d.Deactivate(cmd.Context(), principal.Local, server); err != nil {
+						return err
+					}
+					tell(cmd, "%s is not active any more; to take its approval back: dockgate revoke %s", server, server)
+				}
+				return nil
+			})
+		},
+	}
+}
