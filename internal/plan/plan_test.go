@@ -1,0 +1,251 @@
+package plan_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/sandbox"
+)
+
+const entries = `
+version: 1
+servers:
+  git:
+    image: mcp/git:1
+    command: ["--mode", "{{config.mode}}"]
+    config: {type: object, properties: {mode: {type: string}}, required: [mode]}
+  gitlab:
+    image: mcp/gitlab:1
+  away:
+    remote: {url: "https://example.com/mcp"}
+  later:
+    unsupported: needs the npm package later
+`
+
+// A desk is a planner and what stands around it: images and settings.
+type desk struct {
+	plan.Planner
+	known    map[string]sandbox.Image
+	ensured  []string
+	settings map[string]any // of everybody, for git
+	// meanwhile is done while an image is made present.
+	meanwhile func()
+	fails     error
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	file, err := catalog.Parse(catalog.Origin{Catalog: "test", Kind: catalog.User}, []byte(entries))
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers, _ := catalog.Merge(file)
+	d := &desk{known: make(map[string]sandbox.Image), settings: map[string]any{"mode": "slow"}}
+	d.Planner.Catalog = func() *catalog.Catalog { return servers }
+	d.Planner.Settings, d.Planner.Images = d, d
+	d.Planner.Unenforced = func() []string { return []string{"no swap limit"} }
+	return d
+}
+
+func imageOf(ref string) sandbox.Image {
+	return sandbox.Image{
+		Ref: ref, Pin: sandbox.Pin{Kind: sandbox.RepoDigest, Digest: "sha256:" + ref, Platform: "linux/amd64"},
+		Config: sandbox.ImageConfig{Entrypoint: []string{"/server"}},
+	}
+}
+
+func (d *desk) Settings(_ context.Context, _ principal.Principal, server string) (map[string]any, error) {
+	if server != "git" {
+		return nil, d.fails
+	}
+	return d.settings, d.fails
+}
+
+func (d *desk) Known(_ context.Context, ref string) (sandbox.Image, bool, error) {
+	image, ok := d.known[ref]
+	return image, ok, d.fails
+}
+
+func (d *desk) Ensure(_ context.Context, ref string, progress func(plan.Progress)) (sandbox.Image, error) {
+	d.ensured = append(d.ensured, ref)
+	progress(plan.Progress{Status: "Downloading", Done: 1, Total: 2})
+	if d.meanwhile != nil {
+		d.meanwhile()
+	}
+	d.known[ref] = imageOf(ref)
+	return d.known[ref], d.fails
+}
+
+func TestPlanOffline(t *testing.T) {
+	d := newDesk(t)
+	_, err := d.Plan(t.Context(), principal.Local, "git")
+	var unresolved *plan.UnresolvedError
+	if !errors.As(err, &unresolved) || !plan.Unresolved(err) || unresolved.Image != "mcp/git:1" {
+		t.Fatalf("Plan() of an image nobody knows = %v, want an UnresolvedError", err)
+	}
+	if got, want := unresolved.Hint(), "pull it with: dockgate update git"; got != want {
+		t.Errorf("Hint() = %s, want %s", got, want)
+	}
+	d.known["mcp/git:1"] = imageOf("mcp/git:1")
+	made, err := d.Plan(t.Context(), principal.Local, "git")
+	if err != nil {
+		t.Fatalf("Plan() = %v, want nil", err)
+	}
+	if len(d.ensured) > 0 {
+		t.Errorf("Plan() asked the engine for %v, want nothing", d.ensured)
+	}
+	if diff := cmp.Diff([]string{"/server", "--mode", "slow"}, slices.Concat(made.Spec.Entrypoint, made.Spec.Command)); diff != "" {
+		t.Errorf("command (-want +got):\n%s", diff)
+	}
+	if made.Entry.Name != "git" || made.Spec.Image.Pin != imageOf("mcp/git:1").Pin {
+		t.Errorf("Plan() = %s of %s, want git of its image", made.Entry.Name, made.Spec.Image.Pin.Digest)
+	}
+	if made.Digest != made.Spec.Digest() || made.GrantDigest != made.Grant.Digest() || made.Digest == made.GrantDigest {
+		t.Error("the digests are not those of the Spec and the Grant")
+	}
+	if diff := cmp.Diff([]string{"no swap limit"}, made.Grant.Unenforced); diff != "" {
+		t.Errorf("unenforced (-want +got):\n%s", diff)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	var (
+		unknown     *catalog.UnknownServerError
+		unsupported *plan.UnsupportedError
+		settings    *catalog.SettingsError
+	)
+	tests := []struct {
+		server string
+		kind   any
+		want   string
+	}{
+		{"gitt", &unknown, `unknown server "gitt"; the nearest are git, gitlab, away`},
+		{"later", &unsupported, `server "later" cannot be run: needs the npm package later`},
+		{"away", &unsupported, `server "away" cannot be run: remote servers are not supported yet`},
+		{"git", &settings, `server "git": setting "mode" is required`},
+	}
+	for _, tt := range tests {
+		d := newDesk(t)
+		d.settings = nil
+		_, err := d.Prepare(t.Context(), principal.Local, tt.server, nil)
+		if !errors.As(err, tt.kind) || err.Error() != tt.want {
+			t.Errorf("Prepare(%s) = %v, want %s", tt.server, err, tt.want)
+		}
+		if len(d.ensured) > 0 {
+			t.Errorf("Prepare(%s) pulled %v before it refused", tt.server, d.ensured)
+		}
+		d.known["mcp/git:1"] = imageOf("mcp/git:1")
+		if _, err := d.Plan(t.Context(), principal.Local, tt.server); !errors.As(err, tt.kind) || err.Error() != tt.want {
+			t.Errorf("Plan(%s) = %v, want %s", tt.server, err, tt.want)
+		}
+	}
+}
+
+func TestPrepare(t *testing.T) {
+	d := newDesk(t)
+	var told []string
+	made, err := d.Prepare(t.Context(), principal.Local, "git", func(p plan.Progress) {
+		told = append(told, fmt.Sprintf("%s %d/%d", p.Status, p.Done, p.Total))
+	})
+	if err != nil {
+		t.Fatalf("Prepare() = %v, want nil", err)
+	}
+	if diff := cmp.Diff([]string{"Downloading 1/2"}, told); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+	planned, err := d.Plan(t.Context(), principal.Local, "git")
+	if err != nil || planned.Digest != made.Digest || planned.GrantDigest != made.GrantDigest {
+		t.Errorf("Plan() after Prepare() = %s, %v, want %s", planned.Digest, err, made.Digest)
+	}
+
+	d.fails = errors.New("the disk is full")
+	if _, err := d.Prepare(t.Context(), principal.Local, "git", nil); !errors.Is(err, d.fails) {
+		t.Errorf("Prepare() = %v, want the reason", err)
+	}
+}
+
+func TestWhatOthersCannotRead(t *testing.T) {
+	d := newDesk(t)
+	d.fails = errors.New("the disk is full")
+	if _, err := d.Plan(t.Context(), principal.Local, "git"); !errors.Is(err, d.fails) {
+		t.Errorf("Plan() = %v, want the reason", err)
+	}
+}
+
+func TestPlansAreFresh(t *testing.T) {
+	mode := func(d *desk, who string) string {
+		made, err := d.Plan(t.Context(), principal.Principal{ID: who}, "git")
+		if err != nil {
+			t.Fatalf("Plan() = %v, want nil", err)
+		}
+		return strings.Join(made.Spec.Command, " ")
+	}
+	prepared := func(t *testing.T) *desk {
+		d := newDesk(t)
+		d.known["mcp/git:1"] = imageOf("mcp/git:1")
+		if got := mode(d, "ann"); got != "--mode slow" {
+			t.Errorf("Plan() = %s, want --mode slow", got)
+		}
+		d.settings = map[string]any{"mode": "fast"}
+		return d
+	}
+	tests := []struct {
+		name   string
+		change func(*desk)
+		who    string
+		want   string
+	}{
+		{"at once", func(*desk) {}, "ann", "--mode slow"},
+		{"somebody else", func(*desk) {}, "bob", "--mode fast"},
+		{"shortly after", func(*desk) { <-time.After(2*time.Second - time.Nanosecond) }, "ann", "--mode slow"},
+		{"later", func(*desk) { <-time.After(2 * time.Second) }, "ann", "--mode fast"},
+		{"Forget", func(d *desk) { d.Forget("git") }, "ann", "--mode fast"},
+		{"Forget another", func(d *desk) { d.Forget("gitlab") }, "ann", "--mode slow"},
+		{"ForgetAll", func(d *desk) { d.ForgetAll() }, "ann", "--mode fast"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := prepared(t)
+				tt.change(d)
+				if got := mode(d, tt.who); got != tt.want {
+					t.Errorf("Plan() = %s, want %s", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// A plan that was begun before a change is not kept after it.
+func TestForgetWhilePlanning(t *testing.T) {
+	for name, forget := range map[string]func(*desk){
+		"Forget":    func(d *desk) { d.Forget("git") },
+		"ForgetAll": func(d *desk) { d.ForgetAll() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t)
+				d.meanwhile = func() { forget(d) }
+				if _, err := d.Prepare(t.Context(), principal.Local, "git", nil); err != nil {
+					t.Fatalf("Prepare() = %v, want nil", err)
+				}
+				d.settings = map[string]any{"mode": "fast"}
+				made, err := d.Plan(t.Context(), principal.Local, "git")
+				if want := []string{"--mode", "fast"}; err != nil || !slices.Equal(made.Spec.Command, want) {
+					t.Errorf("Plan() = %v, %v, want %v", made.Spec.Command, err, want)
+				}
+			})
+		})
+	}
+}
