@@ -14,14 +14,15 @@ import (
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/tool"
 	"github.com/dockgate/dockgate/internal/upstream"
 )
 
-// question is what a person is asked about a server.
-func question(r Request, made plan.Plan) approval.Request {
+// Question returns what a person is asked before a planned server may start.
+func Question(who principal.Principal, made plan.Plan) approval.Request {
 	return approval.Request{
-		Server: r.Server, Grant: made.Grant, GrantDigest: made.GrantDigest, Principal: r.Principal,
+		Server: made.Entry.Name, Grant: made.Grant, GrantDigest: made.GrantDigest, Principal: who,
 		Details: approval.Details{Title: made.Entry.Title, Description: made.Entry.Description, Origin: made.Entry.Origin},
 	}
 }
@@ -32,7 +33,7 @@ func (c *Caller) approved(ctx context.Context, r Request, made plan.Plan) error 
 		return nil
 	}
 	c.tell(r, "waiting for the approval of "+r.Server)
-	return c.Book.Require(ctx, question(r, made), r.Person, c.wait(r))
+	return c.Book.Require(ctx, Question(r.Principal, made), r.Person, c.wait(r))
 }
 
 // wait is how long a person is waited for: not longer than the client waits.
@@ -78,7 +79,7 @@ func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan, wait tim
 		return nil
 	}
 	c.tell(r, "waiting for the approval of the tool "+r.Item)
-	err = c.Book.RequireTool(ctx, question(r, made), listed.Definition, r.Person, wait)
+	err = c.Book.RequireTool(ctx, Question(r.Principal, made), listed.Definition, r.Person, wait)
 	if !errors.Is(err, approval.ErrNotListed) {
 		return err
 	}
@@ -88,10 +89,10 @@ func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan, wait tim
 	for i, t := range offer.Tools {
 		definitions[i] = t.Definition
 	}
-	if _, err := c.Book.Pin(ctx, question(r, made), definitions); err != nil {
+	if _, err := c.Book.Pin(ctx, Question(r.Principal, made), definitions); err != nil {
 		return err
 	}
-	return c.Book.RequireTool(ctx, question(r, made), listed.Definition, r.Person, wait)
+	return c.Book.RequireTool(ctx, Question(r.Principal, made), listed.Definition, r.Person, wait)
 }
 
 // Offer returns what a planned server offered when it ran last; ok is false
@@ -133,7 +134,7 @@ func (c *Caller) listed(ctx context.Context, r Request, made plan.Plan, info ups
 		c.Logger.WarnContext(ctx, "list is too long and was cut", "server", r.Server, "list", list)
 	}
 	tools := c.named(ctx, r, offer.Tools)
-	held, err := c.Book.Pin(ctx, question(r, made), tools)
+	held, err := c.Book.Pin(ctx, Question(r.Principal, made), tools)
 	if err != nil {
 		return err
 	}
