@@ -38,7 +38,7 @@ func (c *Caller) approved(ctx context.Context, r Request, made plan.Plan) error 
 
 // wait is how long a person is waited for: not longer than the client waits.
 func (c *Caller) wait(r Request) time.Duration {
-	wait := cmp.Or(r.Client.ApprovalWait, c.Options.ApprovalWait)
+	wait := cmp.Or(r.ApprovalWait, c.ApprovalWait)
 	if r.until.IsZero() {
 		return wait
 	}

@@ -129,7 +129,7 @@ func TestNobodyIsRefused(t *testing.T) {
 	inWorld(t, approval.ModeAll, func(t *testing.T, w *world) {
 		r := request("git", "echo")
 		r.Principal = principal.Principal{}
-		if err := w.fails(r, approval.CodeDenied); !errors.Is(err, call.ErrNobody) {
+		if err := w.failure(r, approval.CodeDenied); !errors.Is(err, call.ErrNobody) {
 			t.Errorf("Do() by nobody = %v, want ErrNobody", err)
 		}
 		w.expectStarted(0)
@@ -166,7 +166,7 @@ func TestRecordFails(t *testing.T) {
 					return nil
 				}
 				var failed *call.RecordError
-				err := w.fails(request("git", tt.tool), call.CodeAudit)
+				err := w.failure(request("git", tt.tool), call.CodeAudit)
 				if !errors.As(err, &failed) || failed.Withheld != tt.withheld || !errors.Is(err, errDisk) {
 					t.Errorf("Do() = %v, want a RecordError with withheld = %t", err, tt.withheld)
 				}
@@ -206,7 +206,7 @@ func TestUnknownTool(t *testing.T) {
 	inWorld(t, approval.ModeAll, func(t *testing.T, w *world) {
 		var unknown *call.UnknownItemError
 		for range 3 { // the first has to start the server to know
-			err := w.fails(request("git", "ecko"), call.CodeToolNotFound)
+			err := w.failure(request("git", "ecko"), call.CodeToolNotFound)
 			if !errors.As(err, &unknown) || err.Error() != `server "git" has no tool "ecko"; nearest: echo, other` {
 				t.Errorf("Do() = %v, want the nearest", err)
 			}
@@ -216,7 +216,7 @@ func TestUnknownTool(t *testing.T) {
 		if len(w.calls()) > 0 {
 			t.Errorf("the server got %v, want nothing", w.calls())
 		}
-		if err := w.fails(request("gitt", "echo"), call.CodeToolNotFound); !strings.Contains(err.Error(), "the nearest are git") {
+		if err := w.failure(request("gitt", "echo"), call.CodeToolNotFound); !strings.Contains(err.Error(), "the nearest are git") {
 			t.Errorf("Do() = %v, want the nearest server", err)
 		}
 	})
@@ -226,7 +226,7 @@ func TestUnknownTool(t *testing.T) {
 func (w *world) pending(r call.Request, state approval.State) {
 	w.t.Helper()
 	var pending *approval.PendingError
-	err := w.fails(r, approval.CodePending)
+	err := w.failure(r, approval.CodePending)
 	if !errors.As(err, &pending) || pending.Tool != r.Item || pending.State != state {
 		w.t.Errorf("Do(%s) = %v, want the tool pending because it is %v", r.Item, err, state)
 	}
@@ -389,7 +389,7 @@ func TestServersOwnError(t *testing.T) {
 			t.Errorf("recorded %s, want an error at the end", got)
 		}
 		// What a server says when it is started is no answer to a call.
-		if err := w.fails(request("rude", "echo"), call.CodeConnection); !errors.As(err, &answer) {
+		if err := w.failure(request("rude", "echo"), call.CodeConnection); !errors.As(err, &answer) {
 			t.Errorf("Do() = %v, want the refusal of initialize", err)
 		}
 		if got := w.history(); !strings.HasSuffix(got, "start:start-failed call:refused:SERVER_CONNECTION_ERROR") {
@@ -465,7 +465,7 @@ func TestTogether(t *testing.T) {
 func TestClosedCaller(t *testing.T) {
 	inWorld(t, approval.ModeAll, func(t *testing.T, w *world) {
 		check(t, w.caller.Close())
-		if err := w.fails(request("git", "echo"), call.CodeConnection); !errors.Is(err, fleet.ErrClosed) {
+		if err := w.failure(request("git", "echo"), call.CodeConnection); !errors.Is(err, fleet.ErrClosed) {
 			t.Errorf("Do() after Close = %v, want ErrClosed", err)
 		}
 	})

@@ -20,7 +20,7 @@ var errPullLimit = fmt.Errorf("the pull took longer than %v", pullLimit)
 // pull makes a server's image present, once however many ask. It goes on when
 // the caller leaves, so that the next call finds it done.
 func (c *Caller) pull(ctx context.Context, r Request) error {
-	p, err := c.pulls.join(pullKey{r.Principal.ID, r.Server}, func(ctx context.Context, progress func(plan.Progress)) error {
+	p, err := c.pulls.join(ctx, pullKey{r.Principal.ID, r.Server}, func(ctx context.Context, progress func(plan.Progress)) error {
 		_, err := c.Planner.Prepare(ctx, r.Principal, r.Server, progress)
 		return err
 	})
@@ -71,8 +71,9 @@ type pull struct {
 	changed chan struct{} // closed and replaced when last has changed
 }
 
-// join returns the pull of that key, which it starts if there is none.
-func (all *pulls) join(key pullKey, prepare func(context.Context, func(plan.Progress)) error) (*pull, error) {
+// join returns the pull of that key, which it starts if there is none. The pull
+// outlives ctx.
+func (all *pulls) join(ctx context.Context, key pullKey, prepare func(context.Context, func(plan.Progress)) error) (*pull, error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.closed {
@@ -84,7 +85,7 @@ func (all *pulls) join(key pullKey, prepare func(context.Context, func(plan.Prog
 	if all.each == nil {
 		all.each = make(map[pullKey]*pull)
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &pull{cancel: cancel, done: make(chan struct{}), changed: make(chan struct{})}
 	all.each[key] = p
 	all.all.Go(func() {

@@ -37,7 +37,7 @@ func TestPatience(t *testing.T) {
 			inWorld(t, approval.ModeAll, func(t *testing.T, w *world) {
 				tt.set(w)
 				var err error
-				if d := took(func() { err = w.fails(request("slow", "echo"), call.CodeStarting) }); d != call.Patience {
+				if d := took(func() { err = w.failure(request("slow", "echo"), call.CodeStarting) }); d != call.Patience {
 					t.Errorf("Do() took %v, want %v", d, call.Patience)
 				}
 				var waiting *call.WaitingError
@@ -154,7 +154,7 @@ func TestFailedPull(t *testing.T) {
 		unauthorized := errors.New("unauthorized")
 		clear(w.present)
 		w.ensure = func(context.Context, func(plan.Progress)) error { return unauthorized }
-		err := w.fails(request("git", "echo"), call.CodeConnection)
+		err := w.failure(request("git", "echo"), call.CodeConnection)
 		if !errors.Is(err, unauthorized) || !strings.HasPrefix(err.Error(), `server "git": `) {
 			t.Errorf("Do() = %v, want the registry's error", err)
 		}

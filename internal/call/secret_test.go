@@ -25,7 +25,7 @@ func TestMissingSecret(t *testing.T) {
 	inWorld(t, approval.ModeAll, func(t *testing.T, w *world) {
 		r := request("locked", "echo")
 		for range 5 {
-			err := w.fails(r, call.CodeConfiguration)
+			err := w.failure(r, call.CodeConfiguration)
 			var missing *secret.MissingError
 			if !errors.As(err, &missing) {
 				t.Fatalf("Do() = %v, want a MissingError", err)

@@ -160,7 +160,7 @@ func (f *Fleet) Call(ctx context.Context, order Order, method string, params jso
 
 // Warm starts the ordered server in the background, if it does not run.
 func (f *Fleet) Warm(order Order) {
-	if i, err := f.acquire(order); err == nil {
+	if i, err := f.acquire(context.Background(), order); err == nil {
 		f.release(i)
 	}
 }
@@ -168,7 +168,7 @@ func (f *Fleet) Warm(order Order) {
 // Ready starts the ordered server if need be and waits until it has listed
 // what it offers.
 func (f *Fleet) Ready(ctx context.Context, order Order) error {
-	i, err := f.acquire(order)
+	i, err := f.acquire(ctx, order)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (f *Fleet) Ready(ctx context.Context, order Order) error {
 // call makes one attempt; delivered is false if the server cannot have seen
 // the request because it was gone by then.
 func (f *Fleet) call(ctx context.Context, order Order, method string, params json.RawMessage, progress func(json.RawMessage)) (_ json.RawMessage, delivered bool, _ error) {
-	i, err := f.acquire(order)
+	i, err := f.acquire(ctx, order)
 	if err != nil {
 		return nil, true, err
 	}
@@ -194,7 +194,7 @@ func (f *Fleet) call(ctx context.Context, order Order, method string, params jso
 	}
 	bounded := newDeadline(ctx, order.Spec.Server, order.Limits.withDefaults())
 	defer bounded.stop()
-	result, err := i.session.Call(bounded.ctx, method, params, bounded.watch(progress))
+	result, err := i.session.Call(bounded.ctx, method, params, bounded.watch(progress)) //nolint:contextcheck // it is ctx's child
 	var answer *jsonrpc.Error
 	var lost *upstream.LostError
 	switch {
@@ -212,7 +212,7 @@ func (f *Fleet) call(ctx context.Context, order Order, method string, params jso
 	case ctx.Err() != nil:
 		return nil, true, ctx.Err()
 	case bounded.expired() != nil:
-		f.probe(i)
+		f.probe(ctx, i)
 		return nil, true, bounded.expired()
 	default:
 		return nil, true, fmt.Errorf("server %q: %w", order.Spec.Server, err)
@@ -221,7 +221,7 @@ func (f *Fleet) call(ctx context.Context, order Order, method string, params jso
 
 // acquire returns the instance for an order, new or running, with one use
 // more. Release gives the use back.
-func (f *Fleet) acquire(order Order) (*instance, error) {
+func (f *Fleet) acquire(ctx context.Context, order Order) (*instance, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closing {
@@ -236,7 +236,7 @@ func (f *Fleet) acquire(order Order) (*instance, error) {
 		if err := f.rested(order); err != nil {
 			return nil, err
 		}
-		i = f.begin(order)
+		i = f.begin(ctx, order)
 	}
 	i.uses++
 	f.settle(i)
@@ -244,9 +244,9 @@ func (f *Fleet) acquire(order Order) (*instance, error) {
 }
 
 // begin starts a new instance. f.mu is held.
-func (f *Fleet) begin(order Order) *instance {
+func (f *Fleet) begin(ctx context.Context, order Order) *instance {
 	// Who ordered may leave; the start goes on for those who come after.
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	i := &instance{
 		order: order, cancel: cancel,
 		started: make(chan struct{}), done: make(chan struct{}), relist: make(chan struct{}, 1),

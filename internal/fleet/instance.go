@@ -291,7 +291,7 @@ func (f *Fleet) forget(i *instance, event Event) {
 
 // probe asks a server that let a call expire for a sign of life, and ends it
 // if there is none: it need not answer a cancellation, but a ping.
-func (f *Fleet) probe(i *instance) {
+func (f *Fleet) probe(ctx context.Context, i *instance) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if i.probing || i.leaving() {
@@ -299,7 +299,7 @@ func (f *Fleet) probe(i *instance) {
 	}
 	i.probing = true
 	f.lives.Go(func() { // not after Close, which has ended every instance
-		ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
 		defer cancel()
 		err := i.session.Ping(ctx)
 		f.mu.Lock()

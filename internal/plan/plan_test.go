@@ -52,9 +52,9 @@ func newDesk(t *testing.T) *desk {
 	}
 	servers, _ := catalog.Merge(file)
 	d := &desk{known: make(map[string]sandbox.Image), settings: map[string]any{"mode": "slow"}}
-	d.Planner.Catalog = func() *catalog.Catalog { return servers }
-	d.Planner.Settings, d.Planner.Images = d, d
-	d.Planner.Unenforced = func() []string { return []string{"no swap limit"} }
+	d.Catalog = func() *catalog.Catalog { return servers }
+	d.Planner.Settings, d.Images = d, d
+	d.Unenforced = func() []string { return []string{"no swap limit"} }
 	return d
 }
 
