@@ -1,0 +1,81 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+	"github.com/dockgate/dockgate/internal/principal"
+)
+
+// TestLines writes lines as no client of the SDK would, and reads the answers.
+func TestLines(t *testing.T) {
+	const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
+	long := strings.Repeat("x", 300<<10)
+	tests := []struct {
+		name string
+		in   []string
+		want []string // sorted: ids, with the code of an error
+	}{
+		{"ids of both kinds", []string{`{"jsonrpc":"2.0","id":7,"method":"ping"}`, `{"jsonrpc":"2.0","id":"a\"b","method":"ping"}`}, []string{`"a\"b"`, `7`}},
+		{"id that is large", []string{`{"jsonrpc":"2.0","id":4503599627370497,"method":"ping"}`}, []string{`4503599627370497`}},
+		{"garbage between", []string{`hello`, ``, `{"jsonrpc":"2.0","id":1,`, `{"jsonrpc":"2.0","id":2,"method":"ping"}`}, []string{`2`, `null -32700`, `null -32700`}},
+		{"batch", []string{`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]`}, []string{`1`, `2`}},
+		{"answer to nothing", []string{`{"jsonrpc":"2.0","id":99,"result":{}}`, `{"jsonrpc":"2.0","id":3,"method":"ping"}`}, []string{`3`}},
+		{"long line", []string{`{"jsonrpc":"2.0","id":4,"method":"ping","params":{"_meta":{"long":"` + long + `"}}}`}, []string{`4`}},
+		{"unknown method", []string{`{"jsonrpc":"2.0","id":5,"method":"no/such"}`}, []string{`5 -32601`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h := build(t, options{}, nil)
+			in, client := io.Pipe()
+			answers, out := io.Pipe()
+			served := make(chan error, 1)
+			go func() { served <- h.Serve(context.WithoutCancel(h.ctx), in, out, principal.Local) }()
+			reader := jsonrpc.NewReader(answers, jsonrpc.ReaderOptions{})
+			say(t, client, hello)
+			if m, err := reader.Read(); err != nil || string(m.ID) != `"hello"` || m.Result == nil {
+				t.Fatalf("initialize = %+v, %v, want a result", m, err)
+			}
+			said := make(chan struct{})
+			go func() {
+				defer close(said)
+				for _, line := range tt.in {
+					say(t, client, line)
+				}
+			}()
+			var got []string
+			for range tt.want {
+				m, err := reader.Read()
+				check(t, err)
+				entry := string(m.ID)
+				if m.Error != nil {
+					entry += " " + strconv.FormatInt(m.Error.Code, 10)
+				}
+				got = append(got, entry)
+			}
+			<-said
+			slices.Sort(got) // requests are answered at the same time
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("answers (-want +got):\n%s", diff)
+			}
+			check(t, client.Close())
+			if err := <-served; err != nil && !errors.Is(err, io.ErrClosedPipe) {
+				t.Errorf("Serve = %v, want nil when the client leaves", err)
+			}
+		})
+	}
+}
+
+func say(t *testing.T, client io.Writer, line string) {
+	if _, err := io.WriteString(client, line+"\n"); err != nil {
+		t.Errorf("write %.60s: %v", line, err)
+	}
+}
