@@ -181,6 +181,7 @@ func TestUndeliveredCall(t *testing.T) {
 					if left > 0 {
 						left--
 						w.fake.Kill("git")
+						synctest.Wait() // else the request may be on its way
 					}
 					return nil
 				}

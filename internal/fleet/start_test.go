@@ -189,13 +189,20 @@ func TestBackoffOfWhoWaited(t *testing.T) {
 		if _, err := w.call(t.Context(), o, "crash"); err == nil {
 			t.Error("Call(crash) = nil, want an error")
 		}
-		kill := o
-		kill.Check = func(context.Context) error { w.fake.Kill("git"); return nil }
+		leaving := w.starts(o, "leave") // the second failure, in 2 s
 		var resting *fleet.BackoffError
-		if _, err := w.call(t.Context(), kill, "echo"); !errors.As(err, &resting) {
-			t.Errorf("the second attempt = %v, want a BackoffError", err)
+		if d := took(func() {
+			if _, err := w.call(t.Context(), o, "echo"); !errors.As(err, &resting) {
+				t.Errorf("Call = %v, want a BackoffError", err)
+			}
+		}); d != 2*time.Second {
+			t.Errorf("Call took %v, want the 2s of the old one's end", d)
+		}
+		if err := <-leaving; err == nil {
+			t.Error("Call(leave) = nil, want an error")
 		}
 		w.expectStarted(2)
+		w.expectEvents("start git", "crash git", "start git", "crash git")
 		pass(time.Second)
 		w.answers(o, "echo", answerOf(3))
 	})
