@@ -115,7 +115,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		if len(f.only) > 0 && !slices.Contains(f.only, p.name) {
 			continue
 		}
-		fmt.Fprintf(stderr, "bench: measuring %s\n", p.name)
+		if _, err := fmt.Fprintf(stderr, "bench: measuring %s\n", p.name); err != nil {
+			return err
+		}
 		if err := b.run(ctx, p); err != nil {
 			return err
 		}
