@@ -91,7 +91,7 @@ func (d *Daemon) recordDecision(_ context.Context, e approval.Event) error {
 		detail["question"] = e.Question
 	}
 	return d.Audit.Append(audit.Record{
-		Time: e.Time.UTC(), Kind: kind, Server: e.Server, Principal: e.By, Outcome: string(e.Action), Detail: detail,
+		Kind: kind, Server: e.Server, Principal: e.By, Outcome: string(e.Action), Detail: detail,
 	})
 }
 
