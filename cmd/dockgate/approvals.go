@@ -40,7 +40,7 @@ func listApprovals(cmd *cobra.Command, d *daemon.Daemon, out output) error {
 	return out.print(cmd, struct {
 		Approvals []approval.Approval `json:"approvals"`
 		Questions []approval.Question `json:"questions"`
-	}{slices.Concat([]approval.Approval{}, approvals), slices.Concat([]approval.Question{}, questions)}, func() error {
+	}{append([]approval.Approval{}, approvals...), append([]approval.Question{}, questions...)}, func() error {
 		return tabulateApprovals(cmd, approvals, questions)
 	})
 }

@@ -47,14 +47,13 @@ configuration has "approval: {scripted: true}".` + exitsApproval,
 	cmd.Flags().BoolVar(&own.yes, "yes", false, "approve what is named without asking")
 	cmd.Flags().StringVar(&own.from, "from", "", "approve what is in a `file` of \"dockgate approvals export\"")
 	cmd.Flags().Var(&own.expires, "expires", "when it ends: 30d, 12h, or a date such as 2030-12-31")
-	cmd.MarkFlagsMutuallyExclusive("yes", "from")
 	return cmd
 }
 
 func (f *flags) approve(cmd *cobra.Command, d *daemon.Daemon, own approveFlags, names []string) error {
 	switch {
-	case own.from != "" && len(names) > 0:
-		return &usageError{cmd: cmd, err: errors.New("--from takes all servers of the file, and no names")}
+	case own.from != "" && (own.yes || len(names) > 0):
+		return &usageError{cmd: cmd, err: errors.New("--from approves all servers of the file, and takes neither names nor --yes")}
 	case own.from != "":
 		return f.approveFrom(cmd, d, own)
 	case own.yes && len(names) == 0:

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/upstream"
 )
 
@@ -144,12 +143,10 @@ func (c *client) call(ctx context.Context, name, arguments string, progress func
 	if !result.IsError {
 		return text.String(), nil
 	}
-	switch code := result.Structured.Error.Code; {
-	case strings.HasPrefix(code, "APPROVAL_"):
+	if code := result.Structured.Error.Code; strings.HasPrefix(code, "APPROVAL_") {
 		return "", &refusedError{code: code, text: text.String()}
-	default:
-		return "", &jsonrpc.Error{Message: text.String()}
 	}
+	return "", errors.New(text.String())
 }
 
 // stopTime is how long a gateway may take to clean up. It is more than the

@@ -23,7 +23,7 @@ func newServe(f *flags) *cobra.Command {
 
 The tools of all active servers are listed; each server starts as a container
 on its first call and stops when idle. A server that nobody has approved yet is
-asked for: in the client, if it can show a form, else with "dockgate approve".`,
+asked for: in the client, if it can show a form, else with "dockgate approve".` + exits,
 		Example: `  dockgate serve
   dockgate serve --server filesystem --prefix none
   dockgate serve --approve pinned --expose direct`,
@@ -67,6 +67,7 @@ asked for: in the client, if it can show a form, else with "dockgate approve".`,
 	}
 	set := cmd.Flags()
 	set.StringArrayVar(&servers, "server", nil, "`name` of a server that is active in this gateway; repeatable")
+	_ = cmd.RegisterFlagCompletionFunc("server", f.completeServers()) // fails for flags that do not exist only
 	set.StringSliceVar(&expose, "expose", nil, "`groups` to list: meta, dynamic, active, direct (default meta,dynamic,active)")
 	set.StringVar(&prefix, "prefix", "", "name tools with the server's name (`server`) or without (none)")
 	set.StringVar(&approve, "approve", "", "`mode` for servers nobody approved: ask, all or pinned (default ask)")
