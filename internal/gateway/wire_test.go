@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -15,9 +16,10 @@ import (
 	"github.com/dockgate/dockgate/internal/principal"
 )
 
+const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
+
 // TestLines writes lines as no client of the SDK would, and reads the answers.
 func TestLines(t *testing.T) {
-	const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
 	long := strings.Repeat("x", 300<<10)
 	tests := []struct {
 		name string
@@ -78,4 +80,31 @@ func say(t *testing.T, client io.Writer, line string) {
 	if _, err := io.WriteString(client, line+"\n"); err != nil {
 		t.Errorf("write %.60s: %v", line, err)
 	}
+}
+
+// stubborn is like standard input: closing it does not end a read of it.
+type stubborn struct{ io.Reader }
+
+func (stubborn) Close() error { return nil }
+
+// A signal ends the gateway whether or not its client closes the pipe.
+func TestServeEndsWithItsContext(t *testing.T) {
+	h := build(t, options{}, nil)
+	in, client := io.Pipe()
+	answers, out := io.Pipe()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(h.ctx))
+	defer cancel()
+	served := make(chan error, 1)
+	go func() { served <- h.Serve(ctx, stubborn{in}, out, principal.Local) }()
+	say(t, client, hello)
+	if m, err := jsonrpc.NewReader(answers, jsonrpc.ReaderOptions{}).Read(); err != nil || m.Result == nil {
+		t.Fatalf("initialize = %+v, %v, want a result", m, err)
+	}
+	cancel()
+	select {
+	case <-served:
+	case <-time.After(10 * time.Second):
+		t.Error("Serve goes on after its context has ended, while it reads")
+	}
+	check(t, client.Close())
 }
