@@ -158,6 +158,22 @@ func TestShorten(t *testing.T) {
 	}
 }
 
+func TestShortImage(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0123456789", 7)
+	tests := map[string]string{
+		"mcp/fetch":                         "mcp/fetch",
+		"registry.example.com:5000/fetch:1": "registry.example.com:5000/fetch:1",
+		"docker.io/mcp/fetch@" + digest:     "docker.io/mcp/fetch@sha256:012345678901",
+		digest:                              "sha256:012345678901",
+		"sha256:0123":                       "sha256:0123",
+	}
+	for image, want := range tests {
+		if got := shortImage(image); got != want {
+			t.Errorf("shortImage(%q) = %q, want %q", image, got, want)
+		}
+	}
+}
+
 func TestWriteTable(t *testing.T) {
 	var b strings.Builder
 	err := writeTable(&b, []string{"NAME", "TEXT"}, [][]string{{"a", "one"}, {"longer", "\x1b[31mred"}, {"empty", ""}})

@@ -123,7 +123,7 @@ func (s *stage) play(ctx context.Context) error {
 	var refused *refusedError
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return errors.Join(ctx.Err(), s.say("")) // below a bar or a prompt
 	case errors.As(err, &refused):
 		if err := s.say("", "   "+refused.Error(), "   Nothing was started, as you wish."); err != nil {
 			return err

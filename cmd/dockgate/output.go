@@ -88,6 +88,18 @@ func shortDigest(digest string) string {
 	return hex
 }
 
+// shortImage shortens the digest in the name of an image.
+func shortImage(image string) string {
+	name, digest, found := strings.Cut(image, "@")
+	if found {
+		return name + "@" + shortDigest(digest)
+	}
+	if strings.HasPrefix(image, "sha256:") {
+		return shortDigest(image)
+	}
+	return image
+}
+
 // ago says how long something is past.
 func ago(t time.Time) string { return units.HumanDuration(time.Since(t)) + " ago" }
 

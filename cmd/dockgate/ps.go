@@ -48,7 +48,7 @@ func printContainers(cmd *cobra.Command, containers []docker.Container, out outp
 	var rows [][]string
 	for _, c := range containers {
 		listed = append(listed, container{c.Server, c.ID, c.Name, c.State, c.Image, c.Owner, c.Created, c.Expires})
-		rows = append(rows, []string{c.Server, shortDigest(c.ID), c.State, ago(c.Created), shortDigest(c.Owner), c.Image})
+		rows = append(rows, []string{c.Server, shortDigest(c.ID), c.State, ago(c.Created), shortDigest(c.Owner), shortImage(c.Image)})
 	}
 	return out.print(cmd, listed, func() error {
 		if len(rows) == 0 {
