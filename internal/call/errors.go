@@ -73,9 +73,6 @@ func (e *UnknownItemError) Error() string {
 // Code says what kind of failure it is.
 func (e *UnknownItemError) Code() string { return CodeToolNotFound }
 
-// Hint says how to see what there is.
-func (e *UnknownItemError) Hint() string { return "see what it has: dockgate tools " + e.Server }
-
 // A RecordError is a call that was refused, or whose answer is withheld,
 // because it could not be recorded.
 type RecordError struct {
