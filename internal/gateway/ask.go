@@ -18,7 +18,9 @@ const (
 // person is how the user behind a legacy client can be asked; behind a modern
 // one the answer comes with the retry of the call, see park.go.
 func (g *Gateway) person(connection *mcp.ServerSession) approval.Person {
-	tell := func(ctx context.Context, text string) { g.Logger.InfoContext(ctx, "waiting for a person", "question", text) }
+	tell := func(ctx context.Context, text string) {
+		g.Logger.InfoContext(ctx, "waiting for a person", "question", text)
+	}
 	if connection == nil {
 		return approval.Person{Tell: tell}
 	}

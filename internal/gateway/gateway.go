@@ -104,8 +104,7 @@ const maxLine = 16 << 20
 // until it leaves or ctx ends, and closes them. Servers that belong to this
 // client's session alone end with it.
 func (g *Gateway) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser, who principal.Principal) error {
-	transport := &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxLine}
-	connection, s, err := g.connect(ctx, transport, who)
+	connection, s, err := g.connect(ctx, newStdio(in, out), who)
 	if err != nil {
 		return fmt.Errorf("serve client: %w", err)
 	}
@@ -165,6 +164,10 @@ func (g *Gateway) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		answer, err := g.answer(ctx, method, req)
 		if err != nil {
 			return nil, wireError(err)
+		}
+		if raw, ok := answer.(*rawResult); ok {
+			_, s := g.sessionOf(req)
+			raw.stream = s.stream
 		}
 		if answer != nil {
 			return answer, nil

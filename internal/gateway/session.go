@@ -18,6 +18,7 @@ import (
 type session struct {
 	id        string
 	principal principal.Principal
+	stream    *stdio
 	// ended is done when the client has left; calls are those that outlive
 	// their request.
 	ended context.Context //nolint:containedctx // it is the session's own life, not a request's
@@ -27,14 +28,14 @@ type session struct {
 
 // connect joins a client. A request can come before the SDK has returned the
 // connection, so whoever looks a session up waits here.
-func (g *Gateway) connect(ctx context.Context, transport mcp.Transport, who principal.Principal) (*mcp.ServerSession, *session, error) {
+func (g *Gateway) connect(ctx context.Context, stream *stdio, who principal.Principal) (*mcp.ServerSession, *session, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	connection, err := g.server.Connect(ctx, rawTransport{transport}, nil)
+	connection, err := g.server.Connect(ctx, stream, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &session{id: rand.Text()[:12], principal: who}
+	s := &session{id: rand.Text()[:12], principal: who, stream: stream}
 	s.ended, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	g.sessions[connection] = s
 	return connection, s, nil
