@@ -18,7 +18,14 @@ func echoCall(server string) []byte {
 	return fmt.Appendf(nil, `{"name":%q,"arguments":{"text":%q}}`, exposed(server, "echo"), said)
 }
 
-// sizedCall is the same for a result of a size.
+// modernEcho is a call of the demo itself in the era without sessions.
+func modernEcho() []byte {
+	const meta = `{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"dockgate-bench","version":"1"}}`
+	return fmt.Appendf(nil, `{"name":"echo","arguments":{"text":%q},"_meta":%s}`, said, meta)
+}
+
+// sizedCall returns the params of a call for a result of a size.
 func sizedCall(server string, size int) []byte {
 	return fmt.Appendf(nil, `{"name":%q,"arguments":{"size":%d}}`, exposed(server, "bytes"), size)
 }
