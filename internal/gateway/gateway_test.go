@@ -48,7 +48,6 @@ type house struct {
 	fake  *sandboxtest.Fake
 	book  *approval.Book
 	fleet *fleet.Fleet
-	ctx   context.Context
 }
 
 type images struct{}
@@ -132,7 +131,7 @@ func build(t *testing.T, o options, servers map[string]sandboxtest.Server) *hous
 	for _, name := range o.active {
 		chosen.settings[name] = nil
 	}
-	h := &house{fake: &sandboxtest.Fake{Servers: servers}, book: book, ctx: ctx}
+	h := &house{fake: &sandboxtest.Fake{Servers: servers}, book: book}
 	offers := inventory.New(db, db)
 	h.fleet = fleet.New(fleet.Options{
 		Runner: h.fake, Client: upstream.Implementation{Name: "dockgate", Version: "test"}, Eras: offers, Logger: logger,
@@ -199,7 +198,7 @@ func (h *house) join(t *testing.T, client *mcp.Client, versions ...string) *mcp.
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()
 	served := make(chan error, 1)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(h.ctx))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	go func() { served <- h.Serve(ctx, toServer, fromServer, principal.Local) }()
 	var hello *mcp.ClientSessionOptions
 	if len(versions) > 0 {
@@ -622,7 +621,10 @@ func TestVerbatim(t *testing.T) {
 	toClient, fromServer := io.Pipe()
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(t.Context(), toServer, fromServer, principal.Local) }()
-	defer func() { _ = fromClient.Close(); <-served }()
+	defer func() {
+		check(t, fromClient.Close())
+		check(t, <-served)
+	}()
 	lines := json.NewDecoder(toClient)
 	ask := func(id int, method, params string) string {
 		fmt.Fprintf(fromClient, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, params)

@@ -98,7 +98,7 @@ func (g *Gateway) park(ctx context.Context, req *mcp.CallToolRequest, params jso
 	s.calls.Go(func() {
 		defer cancel()
 		defer close(p.done)
-		defer context.AfterFunc(s.ended, cancel)()
+		defer context.AfterFunc(s.ended, cancel)() //nolint:contextcheck // it ends the call with the session
 		p.result, p.err = do(detached, client)
 	})
 	return g.attend(ctx, p)

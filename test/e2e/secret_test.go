@@ -40,8 +40,15 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 	seen := map[string]string{"an error": call(`{"name":"everything__get-envv"}`), "own tools": call(`{"name":"mcp_active"}`)}
 	for _, args := range [][]string{
-		{"plan", "everything"}, {"plan", "everything", "--json"}, {"ps"}, {"ps", "--json"}, {"approvals", "--json"},
-		{"audit", "tail"}, {"logs", "everything"}, {"doctor"}, {"catalog", "show", "everything"},
+		{"plan", "everything"},
+		{"plan", "everything", "--json"},
+		{"ps"},
+		{"ps", "--json"},
+		{"approvals", "--json"},
+		{"audit", "tail"},
+		{"logs", "everything"},
+		{"doctor"},
+		{"catalog", "show", "everything"},
 	} {
 		out, err := h.command(t, args...)
 		if err != nil {

@@ -40,7 +40,7 @@ func TestLines(t *testing.T) {
 			in, client := io.Pipe()
 			answers, out := io.Pipe()
 			served := make(chan error, 1)
-			go func() { served <- h.Serve(context.WithoutCancel(h.ctx), in, out, principal.Local) }()
+			go func() { served <- h.Serve(context.WithoutCancel(t.Context()), in, out, principal.Local) }()
 			reader := jsonrpc.NewReader(answers, jsonrpc.ReaderOptions{})
 			say(t, client, hello)
 			if m, err := reader.Read(); err != nil || string(m.ID) != `"hello"` || m.Result == nil {
@@ -92,7 +92,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	h := build(t, options{}, nil)
 	in, client := io.Pipe()
 	answers, out := io.Pipe()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(h.ctx))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	defer cancel()
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(ctx, stubborn{in}, out, principal.Local) }()
@@ -102,7 +102,10 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	}
 	cancel()
 	select {
-	case <-served:
+	case err := <-served:
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("Serve = %v", err)
+		}
 	case <-time.After(10 * time.Second):
 		t.Error("Serve goes on after its context has ended, while it reads")
 	}
