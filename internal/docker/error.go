@@ -12,6 +12,8 @@ import (
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
+
+	"github.com/dockgate/dockgate/internal/sandbox"
 )
 
 // An EngineError says that the engine could not be asked at all.
@@ -27,6 +29,9 @@ func (e *EngineError) Error() string {
 
 // Unwrap returns the cause.
 func (e *EngineError) Unwrap() error { return e.Err }
+
+// Is makes it the engine's failure, and nobody else's.
+func (e *EngineError) Is(target error) bool { return target == sandbox.ErrEngineDown }
 
 // Hint says what the user can do.
 func (e *EngineError) Hint() string {

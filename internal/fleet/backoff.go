@@ -1,6 +1,11 @@
 package fleet
 
-import "time"
+import (
+	"errors"
+	"time"
+
+	"github.com/dockgate/dockgate/internal/sandbox"
+)
 
 const (
 	firstBackoff = time.Second
@@ -30,6 +35,16 @@ func (s setback) another(err error) setback {
 		wait = min(firstBackoff<<min(s.failures-1, 10), maxBackoff)
 	}
 	return setback{failures: s.failures + 1, until: time.Now().Add(wait), err: err}
+}
+
+// engineWent reports an end that came from the engine's, which is not held
+// against the server: once the engine is back, the next call is to work.
+func engineWent(err error) bool {
+	var start *StartError
+	var lost *LostError
+	return errors.Is(err, sandbox.ErrEngineDown) ||
+		errors.As(err, &start) && start.Exit != nil && start.Exit.Lost ||
+		errors.As(err, &lost) && lost.Why == nil && lost.Exit.Lost
 }
 
 // rested returns nil if the ordered server may be started as far as its

@@ -277,7 +277,7 @@ func (f *Fleet) forget(i *instance, event Event) {
 	delete(f.replaced, i)
 	// What keeps a server from being tried, such as a missing secret, is the
 	// user's to mend, and then the next call is to work.
-	if i.tried && event.Kind != "stop" && !errors.Is(event.Err, ErrStopped) {
+	if i.tried && event.Kind != "stop" && !errors.Is(event.Err, ErrStopped) && !engineWent(event.Err) {
 		f.setbacks[i.order.suspect()] = f.setbacks[i.order.suspect()].another(event.Err)
 	}
 	f.mu.Unlock()

@@ -1,9 +1,14 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"io"
 )
+
+// ErrEngineDown is what the error of a Start is, for errors.Is, if the engine
+// could not be asked. It says nothing about the container.
+var ErrEngineDown = errors.New("engine cannot be asked")
 
 // A Process is a started container, joined to its stdio: Read yields its
 // stdout, Write feeds its stdin.
