@@ -96,7 +96,8 @@ func TestFailure(t *testing.T) {
 			failed{`APPROVAL_DENIED: "git" may not be used: the user denied it`, "APPROVAL_DENIED", `APPROVAL_DENIED: "git" may not be used: the user denied it`, "", "git"},
 		},
 		{
-			&meta.ArgumentError{Tool: "mcp_add", Problem: "no name"}, tool.Ref{Name: "mcp_add"},
+			&meta.ArgumentError{Tool: "mcp_add", Problem: "no name"},
+			tool.Ref{Name: "mcp_add"},
 			failed{"VALIDATION_ERROR: mcp_add: no name", "VALIDATION_ERROR", "mcp_add: no name", "", ""},
 		},
 	}

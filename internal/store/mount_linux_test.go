@@ -35,8 +35,16 @@ broken
 		magic int64
 		want  string
 	}{
-		{0x6969, "nfs"}, {0xff534d42, "smb"}, {0xfe534d42, "smb"}, {0x01021997, "9p"}, {0xc36400, "ceph"},
-		{0xef53, ""}, {0x01021994, ""}, {0x794c7630, ""}, {0x58465342, ""}, {0x9123683e, ""},
+		{0x6969, "nfs"},
+		{0xff534d42, "smb"},
+		{0xfe534d42, "smb"},
+		{0x01021997, "9p"},
+		{0xc36400, "ceph"},
+		{0xef53, ""},
+		{0x01021994, ""},
+		{0x794c7630, ""},
+		{0x58465342, ""},
+		{0x9123683e, ""},
 	}
 	for _, tt := range magics {
 		if got := store.SharedMagic(tt.magic); got != tt.want {
