@@ -11,6 +11,7 @@ import (
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/tool"
 )
 
@@ -56,7 +57,11 @@ func (d *Desk) find(ctx context.Context, client call.Client, arguments json.RawM
 		}
 		server := found{
 			Name: name, Title: entry.Title, Description: entry.Description, Source: string(entry.Origin.Kind),
-			Installed: known, Active: slices.Contains(active, name), Unsupported: entry.Unsupported, Config: entry.Config,
+			Installed: known, Active: slices.Contains(active, name), Config: entry.Config,
+		}
+		var unsupported *plan.UnsupportedError
+		if errors.As(plan.Supported(entry), &unsupported) {
+			server.Unsupported = unsupported.Reason
 		}
 		servers = append(servers, server)
 		lines = append(lines, fmt.Sprintf("- %s (%s): %s", name, server.state(), entry.Description))

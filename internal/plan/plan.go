@@ -151,15 +151,24 @@ func (p *Planner) Prepare(ctx context.Context, who principal.Principal, server s
 
 func (p *Planner) entry(server string) (catalog.Server, error) {
 	entry, err := p.Catalog().Server(server)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = Supported(entry)
+	}
+	if err != nil {
 		return catalog.Server{}, err
-	case entry.Unsupported != "":
-		return catalog.Server{}, &UnsupportedError{Server: server, Reason: entry.Unsupported}
-	case entry.Remote != nil:
-		return catalog.Server{}, &UnsupportedError{Server: server, Reason: "remote servers are not supported yet"}
 	}
 	return entry, nil
+}
+
+// Supported returns nil if an entry can be run, else an [*UnsupportedError].
+func Supported(entry catalog.Server) error {
+	switch {
+	case entry.Unsupported != "":
+		return &UnsupportedError{Server: entry.Name, Reason: entry.Unsupported}
+	case entry.Remote != nil:
+		return &UnsupportedError{Server: entry.Name, Reason: "remote servers are not supported yet"}
+	}
+	return nil
 }
 
 func (p *Planner) compile(ctx context.Context, who principal.Principal, entry catalog.Server, image sandbox.Image, forgotten int) (Plan, error) {
