@@ -41,8 +41,8 @@ type answer struct {
 // nil; they are sent as they are, but the keys of _meta that belong to one
 // hop are dropped and, for a modern server, set anew (logLevel is kept for
 // one). An error response is returned as a [*jsonrpc.Error]. If ctx ends
-// first, the server is told and ctx's error is returned; a call that was
-// never written is just withdrawn. If the conversation ends first, the error
+// first, the server is told, with ctx's cause as the reason, and ctx's error
+// is returned; a call that was never written is just withdrawn. If the conversation ends first, the error
 // is a [*LostError].
 //
 // If progress is set the server is asked for progress, and progress is called
@@ -130,13 +130,25 @@ func (s *Session) wait(ctx context.Context, c *call) (json.RawMessage, error) {
 // cancel tells the server that a call was given up
 // (basic/utilities/cancellation). An answer that still comes is dropped.
 func (s *Session) cancel(ctx context.Context, c *call) {
-	reason := "cancelled by the client"
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		reason = "timed out"
+	quoted, err := json.Marshal(reason(ctx))
+	if err != nil { // no text does that
+		quoted = json.RawMessage(`""`)
 	}
 	params := append([]byte(`{"requestId":`), c.item.message.ID...)
-	params = append(params, `,"reason":"`+reason+`"}`...)
+	params = append(append(append(params, `,"reason":`...), quoted...), '}')
 	s.out.push(&item{message: jsonrpc.Message{Method: "notifications/cancelled", Params: params}})
+}
+
+// reason says why a context has ended: its cause, if it has one of its own.
+func reason(ctx context.Context) string {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, context.DeadlineExceeded):
+		return "timed out"
+	case errors.Is(cause, context.Canceled):
+		return "cancelled by the client"
+	default:
+		return cause.Error()
+	}
 }
 
 // forget removes a call that waits for its answer, and reports whether it

@@ -296,7 +296,9 @@ func TestCancellationIsSentOnce(t *testing.T) {
 				> {"method":"notifications/cancelled","params":{"requestId":3,"reason":"cancelled by the client"}}
 				< {"method":"notifications/progress","params":{"progressToken":3,"progress":1}}
 				> {"id":4,"method":"m"}
-				< {"id":4,"result":{}}
+				> {"method":"notifications/cancelled","params":{"requestId":4,"reason":"the \"limit\" passed"}}
+				> {"id":5,"method":"m"}
+				< {"id":5,"result":{}}
 			`)
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -312,6 +314,11 @@ func TestCancellationIsSentOnce(t *testing.T) {
 		}
 		if _, err := s.Call(ctx, "m", nil, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("Call() = %v with an ended context, want %v", err, context.Canceled)
+		}
+		ctx, cancelFor := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancelFor(errors.New(`the "limit" passed`)) })
+		if _, err := s.Call(ctx, "m", nil, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("Call() = %v, want %v", err, context.Canceled)
 		}
 		if _, err := s.Call(t.Context(), "m", nil, nil); err != nil {
 			t.Errorf("Call() = %v", err)
