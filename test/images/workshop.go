@@ -84,6 +84,15 @@ func gateway(ctx context.Context, w *workshop) ([]layer, config, error) {
 	}, err
 }
 
+// faulty declares a volume and runs as root, as images do without a thought.
+func faulty(ctx context.Context, w *workshop) ([]layer, config, error) {
+	l, err := w.once("faulty", func() ([]entry, error) {
+		binary, err := w.goBuild(ctx, "faulty", "", "./test/servers/faulty")
+		return program("faulty", binary), err
+	})
+	return []layer{l}, config{Entrypoint: []string{"/faulty"}, Volumes: map[string]struct{}{"/volume": {}}}, err
+}
+
 // mark3labs builds the server in a module of its own: what it needs is none of
 // this module's.
 func mark3labs(ctx context.Context, w *workshop) ([]layer, config, error) {

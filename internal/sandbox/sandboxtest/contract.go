@@ -77,6 +77,7 @@ func Run(t *testing.T, open func(*testing.T) Subject) {
 		{"context ends after the start", (*suite).contextEnds},
 		{"many at once", (*suite).many},
 		{"limits", (*suite).limits},
+		{"running into limits", (*suite).against},
 		{"secrets", (*suite).secrets},
 	}
 	for _, tt := range tests {
@@ -442,14 +443,14 @@ func (s *suite) limits(t *testing.T) {
 		"args": report.Args, "dir": report.Dir, "greeting": report.Env["GREETING"],
 		"uid": report.UID, "gid": report.GID,
 		"capabilities": strings.Trim(report.Capabilities, "0"), "no_new_privileges": report.NoNewPrivileges, "seccomp": report.Seccomp,
-		"memory": report.Memory, "cpus": report.CPUs, "pids": report.PIDs, "files": report.Files,
+		"memory": report.Memory, "memory and swap": report.MemorySwap, "cpus": report.CPUs, "pids": report.PIDs, "files": report.Files,
 		"writable root": report.WritableRoot, "interfaces": report.Interfaces,
 	}
 	want := map[string]any{
 		"args": spec.Command, "dir": "/tmp", "greeting": "hello = world",
 		"uid": 1234, "gid": 2345,
 		"capabilities": "", "no_new_privileges": "1", "seccomp": "2",
-		"memory": spec.Limits.Memory, "cpus": float64(spec.Limits.NanoCPUs) / 1e9, "pids": spec.Limits.PIDs, "files": spec.Limits.Files,
+		"memory": spec.Limits.Memory, "memory and swap": spec.Limits.Memory, "cpus": float64(spec.Limits.NanoCPUs) / 1e9, "pids": spec.Limits.PIDs, "files": spec.Limits.Files,
 		"writable root": false, "interfaces": []string{"lo"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -471,6 +472,53 @@ func (s *suite) limits(t *testing.T) {
 	}
 	if report.PID1 == "probe" {
 		t.Error("the first process is the server, want an init process")
+	}
+}
+
+// against runs into every limit from inside.
+func (s *suite) against(t *testing.T) {
+	if s.Enforces != Enforced {
+		t.Skip("the containers of this engine have no kernel of their own")
+	}
+	for _, user := range []string{"0:0", "1234:2345"} {
+		spec := s.spec(probe.Against, "/volume")
+		spec.User = user
+		spec.Tmpfs = []sandbox.Tmpfs{{Target: "/tmp", Size: 5 << 20}, {Target: "/volume", Size: 3 << 20}}
+		p, err := s.Engine.Start(t.Context(), spec)
+		if err != nil {
+			t.Fatalf("Start() = %v", err)
+		}
+		var got probe.Pushed
+		if err := json.NewDecoder(p).Decode(&got); err != nil {
+			t.Errorf("report = %v; stderr %q", err, p.Stderr())
+		}
+		closes(t, p)
+		const full = "no space left on device"
+		filled := map[string]probe.Stop{"/tmp": {Count: 5 << 20, Reason: full}, "/volume": {Count: 3 << 20, Reason: full}, "/dev/shm": {Count: spec.Limits.Shm, Reason: full}}
+		if diff := cmp.Diff(filled, got.Filled); diff != "" {
+			t.Errorf("as %s: what fits into places (-want +got):\n%s", user, diff)
+		}
+		// The program itself, its init process and its threads count too.
+		for what, stop := range map[string]struct {
+			got    probe.Stop
+			limit  int64
+			reason string
+		}{
+			"open files": {got.Files, spec.Limits.Files, "too many open files"},
+			"processes":  {got.Processes, spec.Limits.PIDs, "resource temporarily unavailable"},
+		} {
+			if stop.got.Count > stop.limit || stop.got.Count < stop.limit-32 || stop.got.Reason != stop.reason {
+				t.Errorf("as %s: %s = %+v, want a little under %d and then %q", user, what, stop.got, stop.limit, stop.reason)
+			}
+		}
+		if len(got.Refused) < 12 {
+			t.Errorf("as %s: %d things were tried, want at least 12", user, len(got.Refused))
+		}
+		for what, reason := range got.Refused {
+			if reason == "" {
+				t.Errorf("as %s: could %s, want it refused", user, what)
+			}
+		}
 	}
 }
 

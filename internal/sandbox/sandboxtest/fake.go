@@ -22,12 +22,6 @@ import (
 	"github.com/dockgate/dockgate/internal/sandbox/pipe"
 )
 
-// The waits of the stop ladder, see [sandbox.Process].
-const (
-	afterEOF  = 2 * time.Second
-	afterTerm = 3 * time.Second
-)
-
 // pipeSize is what a kernel's pipe holds on Linux.
 const pipeSize = 64 << 10
 
@@ -252,6 +246,7 @@ func (p *process) Close() error {
 func (p *process) stop() {
 	p.stdout.Discard()
 	p.stdin.CloseWrite(nil)
+	afterEOF, afterTerm := p.spec.Ladder()
 	if !p.waits(afterEOF) {
 		p.term()
 		if !p.waits(afterTerm) {

@@ -26,8 +26,12 @@ func main() {
 		select {}
 	case probe.Hungry:
 		eat()
-	case probe.Look:
-		if err := probe.Inspect(os.Args[1:], os.Environ(), os.Stdout); err != nil {
+	case probe.Look, probe.Against:
+		report := probe.Inspect
+		if mode == probe.Against {
+			report = probe.Push
+		}
+		if err := report(os.Args[1:], os.Environ(), os.Stdout); err != nil {
 			_, _ = os.Stderr.WriteString(err.Error() + "\n")
 			os.Exit(1)
 		}

@@ -35,6 +35,8 @@ const (
 	Flood = "flood"
 	// Look writes a [Report] to stdout and exits with 0.
 	Look = "look"
+	// Against runs into every limit, see [Push], and exits with 0.
+	Against = "against"
 )
 
 // A Stdio is what the probe talks over.
@@ -55,11 +57,15 @@ type Report struct {
 	Capabilities    string `json:"capabilities"`
 	NoNewPrivileges string `json:"no_new_privileges"`
 	Seccomp         string `json:"seccomp"`
-	// Memory, CPUs and PIDs are the limits of the control group; 0 is none.
-	Memory int64   `json:"memory"`
-	CPUs   float64 `json:"cpus"`
-	PIDs   int64   `json:"pids"`
-	Files  int64   `json:"files"`
+	// Memory, MemorySwap, CPUs and PIDs are the limits of the control group; 0
+	// is none. MemorySwap is of memory and swap together.
+	Memory     int64   `json:"memory"`
+	MemorySwap int64   `json:"memory_swap"`
+	CPUs       float64 `json:"cpus"`
+	PIDs       int64   `json:"pids"`
+	// CPUShares is the weight of cgroup v1; 0 on v2, which counts otherwise.
+	CPUShares int64 `json:"cpu_shares"`
+	Files     int64 `json:"files"`
 	// Mounts has the options of every mount point.
 	Mounts map[string]string `json:"mounts"`
 	// Interfaces are the network interfaces.
@@ -217,7 +223,12 @@ func (r *Report) readProc() error {
 func (r *Report) readLimits() {
 	const root = "/sys/fs/cgroup/"
 	r.Memory = number(root+"memory.max", root+"memory/memory.limit_in_bytes")
+	r.MemorySwap = number(root + "memory/memory.memsw.limit_in_bytes")
+	if swap, err := strconv.ParseInt(content(root+"memory.swap.max"), 10, 64); err == nil {
+		r.MemorySwap = r.Memory + swap
+	}
 	r.PIDs = number(root+"pids.max", root+"pids/pids.max")
+	r.CPUShares = number(root + "cpu/cpu.shares")
 	if fields := strings.Fields(content(root + "cpu.max")); len(fields) == 2 {
 		r.CPUs = ratio(fields[0], fields[1])
 		return
