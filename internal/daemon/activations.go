@@ -33,7 +33,7 @@ func (a *Activations) Active(ctx context.Context, who principal.Principal) ([]st
 
 // Settings implements [plan.Settings].
 func (a *Activations) Settings(ctx context.Context, who principal.Principal, server string) (map[string]any, error) {
-	activation, _, err := a.find(ctx, who, server)
+	activation, _, err := a.Store.Activation(ctx, who, server)
 	return activation.Settings, err
 }
 
@@ -46,21 +46,9 @@ func (a *Activations) Activate(ctx context.Context, who principal.Principal, ser
 
 // Deactivate implements [meta.Activations].
 func (a *Activations) Deactivate(ctx context.Context, who principal.Principal, server string) (bool, error) {
-	_, ok, err := a.find(ctx, who, server)
+	_, ok, err := a.Store.Activation(ctx, who, server)
 	if err != nil || !ok {
 		return false, err
 	}
 	return true, a.Store.DeleteActivation(ctx, who, server)
-}
-
-func (a *Activations) find(ctx context.Context, who principal.Principal, server string) (store.Activation, bool, error) {
-	chosen, err := a.Store.Activations(ctx, who)
-	if err != nil {
-		return store.Activation{}, false, err
-	}
-	i := slices.IndexFunc(chosen, func(c store.Activation) bool { return c.Server == server })
-	if i < 0 {
-		return store.Activation{}, false, nil
-	}
-	return chosen[i], true, nil
 }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"io"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -68,9 +69,21 @@ func (d *Daemon) watch(ctx context.Context) error {
 	}
 }
 
-// finder ranks the servers of a catalog.
+// finder ranks the servers of a catalog. It reads them at the first query: a
+// start has no time for it.
 func finder(servers *catalog.Catalog) func(query string, limit int) []string {
-	documents := make([]search.Document, 0, len(servers.Servers()))
+	index := sync.OnceValue(func() *search.Index { return search.Build(documents(servers)) })
+	return func(query string, limit int) []string {
+		var names []string
+		for _, hit := range index().Search(query, limit) {
+			names = append(names, hit.ID)
+		}
+		return names
+	}
+}
+
+func documents(servers *catalog.Catalog) []search.Document {
+	all := make([]search.Document, 0, len(servers.Servers()))
 	for _, s := range servers.Servers() {
 		document := search.Document{
 			ID: s.Name, Name: s.Name, Title: s.Title, Keywords: s.Keywords, Tags: s.Tags, Description: s.Description,
@@ -79,14 +92,7 @@ func finder(servers *catalog.Catalog) func(query string, limit int) []string {
 			document.Tools = append(document.Tools, t.Name)
 			document.Text = append(document.Text, t.Description)
 		}
-		documents = append(documents, document)
+		all = append(all, document)
 	}
-	index := search.Build(documents)
-	return func(query string, limit int) []string {
-		var names []string
-		for _, hit := range index.Search(query, limit) {
-			names = append(names, hit.ID)
-		}
-		return names
-	}
+	return all
 }

@@ -34,9 +34,21 @@ const (
 // Activations returns the servers that are active for a principal, in the
 // order in which they became so.
 func (db *DB) Activations(ctx context.Context, who principal.Principal) ([]Activation, error) {
+	return db.activations(ctx, who, `WHERE principal = ? ORDER BY at, server`, who.ID)
+}
+
+// Activation returns one of them; ok is false if the server is not active.
+func (db *DB) Activation(ctx context.Context, who principal.Principal, server string) (a Activation, ok bool, err error) {
+	found, err := db.activations(ctx, who, `WHERE principal = ? AND server = ?`, who.ID, server)
+	if err != nil || len(found) == 0 {
+		return Activation{}, false, err
+	}
+	return found[0], true, nil
+}
+
+func (db *DB) activations(ctx context.Context, who principal.Principal, where string, args ...any) ([]Activation, error) {
 	var list []Activation
-	rows, err := db.sql.QueryContext(ctx,
-		`SELECT server, settings, by, at FROM activations WHERE principal = ? ORDER BY at, server`, who.ID)
+	rows, err := db.sql.QueryContext(ctx, `SELECT server, settings, by, at FROM activations `+where, args...)
 	err = each(rows, err, func(rows *sql.Rows) error {
 		a := Activation{Principal: who}
 		var settings []byte
