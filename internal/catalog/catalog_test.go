@@ -115,7 +115,7 @@ servers:
       - {source: "{{config.dir}}", target: /data, read_only: true}
       - {source: ~/notes, target: /notes}
     limits: {memory: 500MB, cpus: 1.5, pids: 100, shm: 64m, tmp: 1GiB}
-    timeouts: {start: 30s, call: 1m, call_max: 10m, idle: 5m}
+    timeouts: {start: 30s, list: 5s, call: 1m, call_max: 10m, idle: 5m, stop: 20s}
     isolation: principal
     auto_start: true
     tools:
@@ -157,8 +157,11 @@ runtimes:
 					{Source: "{{config.dir}}", Target: "/data", ReadOnly: true},
 					{Source: "~/notes", Target: "/notes"},
 				},
-				Limits:    catalog.Limits{Memory: 500 << 20, CPUs: 1.5, PIDs: 100, Shm: 64 << 20, Tmp: 1 << 30},
-				Timeouts:  catalog.Timeouts{Start: 30 * time.Second, Call: time.Minute, CallMax: 10 * time.Minute, Idle: 5 * time.Minute},
+				Limits: catalog.Limits{Memory: 500 << 20, CPUs: 1.5, PIDs: 100, Shm: 64 << 20, Tmp: 1 << 30},
+				Timeouts: catalog.Timeouts{
+					Start: 30 * time.Second, List: 5 * time.Second, Call: time.Minute, CallMax: 10 * time.Minute,
+					Idle: 5 * time.Minute, Stop: 20 * time.Second,
+				},
 				Isolation: catalog.PerPrincipal, AutoStart: true,
 				Tools: []catalog.ToolSnapshot{{
 					Name: "query", Description: "Run a query",

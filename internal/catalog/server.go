@@ -175,8 +175,13 @@ type Timeouts struct {
 	Call time.Duration `json:"call,omitempty"`
 	// CallMax is the whole time of a call, progress or not.
 	CallMax time.Duration `json:"call_max,omitempty"`
+	// List is how long the server may take to list what it offers.
+	List time.Duration `json:"list,omitempty"`
 	// Idle is how long a server runs without a call.
 	Idle time.Duration `json:"idle,omitempty"`
+	// Stop is how long the server may take to end once it has been told to,
+	// before it is killed.
+	Stop time.Duration `json:"stop,omitempty"`
 }
 
 // An Isolation says which callers share one container.

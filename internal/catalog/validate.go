@@ -278,7 +278,7 @@ func (v *validator) limits() {
 		}
 	}
 	t := v.Timeouts
-	if min(t.Start, t.Call, t.CallMax, t.Idle) < 0 {
+	if min(t.Start, t.Call, t.CallMax, t.List, t.Idle, t.Stop) < 0 {
 		v.report("timeouts", "has a negative duration")
 	}
 	if t.CallMax != 0 && t.CallMax < t.Call {

@@ -18,15 +18,13 @@ import (
 	"github.com/dockgate/dockgate/internal/sandbox/pipe"
 )
 
-// The waits of the stop ladder: "closing the input stream to the child
-// process", "waiting for the server to exit, or sending SIGTERM if the server
-// does not exit within a reasonable time", "sending SIGKILL if the server does
-// not exit within a reasonable time after SIGTERM" (MCP, basic/lifecycle,
-// "Shutdown").
 const (
-	afterEOF  = 2 * time.Second
+	// afterTerm is how long a container whose Spec is not known has to end.
 	afterTerm = 3 * time.Second
+	// afterKill is how long the engine has for what the kernel does at once.
 	afterKill = 10 * time.Second
+	// signalTime is how long the engine may take to send a signal.
+	signalTime = 3 * time.Second
 )
 
 const (
@@ -53,6 +51,8 @@ type process struct {
 	server string
 	id     string
 	log    *logFile
+	// The waits of the ladder, see [sandbox.Spec.Ladder].
+	afterEOF, afterTerm time.Duration
 
 	conn    net.Conn
 	half    client.CloseWriter // of conn; nil if it cannot be closed for writing only
@@ -178,16 +178,20 @@ func (p *process) Close() error {
 	return p.closeErr
 }
 
-// stop goes down the ladder, and waits until nothing is left.
+// stop goes down the ladder, and waits until nothing is left: "closing the
+// input stream to the child process", "waiting for the server to exit, or
+// sending SIGTERM if the server does not exit within a reasonable time",
+// "sending SIGKILL if the server does not exit within a reasonable time after
+// SIGTERM" (MCP, basic/lifecycle, "Shutdown").
 func (p *process) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), afterEOF+afterTerm+afterKill+undoTime)
+	ctx, cancel := context.WithTimeout(context.Background(), p.afterEOF+p.afterTerm+afterKill+undoTime)
 	defer cancel()
 	// Nobody reads any more, but a server must be able to write to its end.
 	p.stdout.Discard()
 	p.closeStdin()
-	if !p.exits(afterEOF) {
+	if !p.exits(p.afterEOF) {
 		p.signal(ctx, "SIGTERM")
-		if !p.exits(afterTerm) {
+		if !p.exits(p.afterTerm) {
 			p.killed.Store(true)
 			p.signal(ctx, "SIGKILL")
 			p.exits(afterKill)
@@ -230,7 +234,7 @@ func (p *process) exits(within time.Duration) bool {
 // signal asks the engine to send a signal. A container that is gone needs
 // none, and what else fails is tried again by the next step of the ladder.
 func (p *process) signal(ctx context.Context, name string) {
-	ctx, cancel := context.WithTimeout(ctx, afterTerm)
+	ctx, cancel := context.WithTimeout(ctx, signalTime)
 	defer cancel()
 	_, err := p.engine.client.ContainerKill(ctx, p.id, client.ContainerKillOptions{Signal: name})
 	if err != nil && !cerrdefs.IsNotFound(err) && !cerrdefs.IsConflict(err) {

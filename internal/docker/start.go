@@ -54,6 +54,7 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process,
 		done:   make(chan struct{}),
 		gone:   make(chan struct{}),
 	}
+	p.afterEOF, p.afterTerm = spec.Ladder()
 	if err := p.start(ctx, options); err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)

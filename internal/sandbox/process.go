@@ -21,8 +21,9 @@ var ErrEngineDown = errors.New("engine cannot be asked")
 // fail once Close has begun.
 //
 // Close stops the container by the ladder of the MCP specification
-// (basic/lifecycle, "Shutdown"): it closes stdin, waits 2 s, sends SIGTERM,
-// waits 3 s, sends SIGKILL, and removes what Start made. It returns when
+// (basic/lifecycle, "Shutdown"): it closes stdin, waits, sends SIGTERM, waits
+// again, sends SIGKILL, and removes what Start made. The waits are those of
+// [Spec.Ladder]: 2 s and 3 s unless the Spec says otherwise. It returns when
 // nothing is left. It may be called at any time, more than once and from
 // several goroutines; every call waits for the end and returns the same error.
 // It must be called even if the container went by itself.

@@ -13,9 +13,11 @@
 package sandbox
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"time"
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/secret"
@@ -40,6 +42,20 @@ type Spec struct {
 	Mounts  []Mount             `json:"mounts,omitempty"`
 	Tmpfs   []Tmpfs             `json:"tmpfs"`
 	Limits  Limits              `json:"limits"`
+	// Stop is how long the server may take to end, see [Process]; zero is
+	// [DefaultStop]. It changes nothing about what is started.
+	Stop time.Duration `json:"-"`
+}
+
+// DefaultStop is how long a server may take to end once it has been told to.
+const DefaultStop = 5 * time.Second
+
+// Ladder returns the two waits of stopping a server: after its stdin was
+// closed, and after SIGTERM.
+func (s Spec) Ladder() (afterEOF, afterTerm time.Duration) {
+	whole := cmp.Or(s.Stop, DefaultStop)
+	afterEOF = whole * 2 / 5
+	return afterEOF, whole - afterEOF
 }
 
 // A Variable is an environment variable with its final value.

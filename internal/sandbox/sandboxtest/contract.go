@@ -67,6 +67,7 @@ func Run(t *testing.T, open func(*testing.T) Subject) {
 		{"close of a good server", (*suite).closeGood},
 		{"close of a server that ignores the end of its input", (*suite).closeDeaf},
 		{"close of a server that ignores SIGTERM", (*suite).closeStubborn},
+		{"close of a server that has its own time to stop", (*suite).closeInItsTime},
 		{"close of a server that never stops writing", (*suite).closeFlood},
 		{"close frees a write that hangs", (*suite).closeHungWrite},
 		{"close again and at the same time", (*suite).closeConcurrently},
@@ -274,6 +275,16 @@ func (s *suite) closeStubborn(t *testing.T) {
 	readsLine(t, p, "ready")
 	if took := closes(t, p); took < 5*time.Second || took > 15*time.Second {
 		t.Errorf("Close() took %v, want 5 s and a little", took)
+	}
+	exits(t, p, sandbox.Exit{Code: 137})
+}
+
+func (s *suite) closeInItsTime(t *testing.T) {
+	s.Spec.Stop = time.Second
+	p := s.start(t, probe.Stubborn)
+	readsLine(t, p, "ready")
+	if took := closes(t, p); took < time.Second || took > 4*time.Second {
+		t.Errorf("Close() took %v, want 1 s and a little", took)
 	}
 	exits(t, p, sandbox.Exit{Code: 137})
 }

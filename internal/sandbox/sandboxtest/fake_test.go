@@ -57,17 +57,22 @@ func TestFakeKeepsTheContract(t *testing.T) {
 func TestFakeLadder(t *testing.T) {
 	tests := []struct {
 		mode string
+		stop time.Duration
 		took time.Duration
 		exit sandbox.Exit
 	}{
-		{probe.Echo, 0, sandbox.Exit{}},
-		{probe.Deaf, 2 * time.Second, sandbox.Exit{Code: 143}},
-		{probe.Stubborn, 5 * time.Second, sandbox.Exit{Code: 137}},
+		{probe.Echo, 0, 0, sandbox.Exit{}},
+		{probe.Deaf, 0, 2 * time.Second, sandbox.Exit{Code: 143}},
+		{probe.Stubborn, 0, 5 * time.Second, sandbox.Exit{Code: 137}},
+		{probe.Deaf, time.Minute, 24 * time.Second, sandbox.Exit{Code: 143}},
+		{probe.Stubborn, time.Minute, time.Minute, sandbox.Exit{Code: 137}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.mode, func(t *testing.T) {
+		t.Run(fmt.Sprint(tt.mode, " ", tt.stop), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, err := newFake().Start(t.Context(), spec(tt.mode))
+				described := spec(tt.mode)
+				described.Stop = tt.stop
+				p, err := newFake().Start(t.Context(), described)
 				if err != nil {
 					t.Fatal(err)
 				}
