@@ -13,18 +13,30 @@ import (
 )
 
 func newDoctor(f *flags) *cobra.Command {
-	var out output
+	var s sweep
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the engine, the state folder, the catalogs and the configuration",
 		Long: `Check all that a gateway needs: the configuration, the catalogs, the state
 folder and its disk, the audit record, the engine, the rights on its socket, and
 what of a sandbox it cannot enforce. It fails if something keeps the gateway
-from working.` + exits,
+from working.
+
+With --sweep it lists the containers, networks and volumes on the engine whose
+gateway is not known to live, and removes them: at once if the gateway is gone
+or their time is over, as every gateway does; after a question if they are of
+another state folder, because then it may still run.` + exits,
 		Example: `  dockgate doctor
-  dockgate doctor --json`,
+  dockgate doctor --json
+  dockgate doctor --sweep`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if s.sure && !s.wanted {
+				return &usageError{cmd: cmd, err: errors.New("--yes needs --sweep")}
+			}
+			if s.wanted {
+				return f.use(cmd.Context(), func(d *daemon.Daemon) error { return s.run(cmd, d) })
+			}
 			options, err := f.surroundings()
 			if err != nil {
 				return err
@@ -34,14 +46,16 @@ from working.` + exits,
 			options.Config, broken = f.loadConfig(options.Home)
 			findings := []daemon.Finding{daemon.NewFinding("config", f.describeConfig(options.Home), broken)}
 			findings = append(findings, daemon.Examine(cmd.Context(), options)...)
-			err = out.print(cmd, findings, func() error { return printFindings(cmd, findings) })
+			err = s.print(cmd, findings, func() error { return printFindings(cmd, findings) })
 			if err == nil && !daemon.Healthy(findings) {
 				err = errors.New("something that the gateway needs is broken, see above")
 			}
 			return err
 		},
 	}
-	out.flag(cmd)
+	cmd.Flags().BoolVar(&s.wanted, "sweep", false, "remove what gateways have left on the engine")
+	cmd.Flags().BoolVar(&s.sure, "yes", false, "with --sweep: remove what is of other state folders without asking")
+	s.flag(cmd)
 	return cmd
 }
 

@@ -41,10 +41,10 @@ func (e *Engine) Running(ctx context.Context) ([]Container, error) {
 	}
 	running := make([]Container, 0, len(list.Items))
 	for _, found := range list.Items {
-		o := labelledObject(ContainerObject, found.ID, found.Labels)
+		o := labelledObject(ContainerObject, found.ID, time.Unix(found.Created, 0), found.Labels)
 		c := Container{
 			ID: found.ID, Server: o.Server, Owner: o.Owner, Image: found.Image,
-			Created: time.Unix(found.Created, 0), Expires: o.expires, State: string(found.State),
+			Created: o.created, Expires: o.expires, State: string(found.State),
 		}
 		if len(found.Names) > 0 {
 			c.Name = strings.TrimPrefix(found.Names[0], "/")

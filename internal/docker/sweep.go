@@ -88,7 +88,7 @@ func (e *Engine) Sweep(ctx context.Context) ([]Swept, error) {
 	for _, object := range found {
 		switch {
 		case object.State != e.state:
-			if !object.expires.IsZero() && now.After(object.expires) {
+			if object.expired(now) {
 				remove(object)
 			}
 		case object.Owner == after.owner:
@@ -161,11 +161,14 @@ func stray(id string, before, after books) bool {
 // An object is something on the engine that carries our labels.
 type object struct {
 	Swept
-	expires time.Time // zero if not known
+	created, expires time.Time // zero if not known
 }
 
-func labelledObject(kind Kind, id string, labels map[string]string) object {
-	o := object{Swept: Swept{
+// expired reports that gateways of other state folders may remove the object.
+func (o object) expired(now time.Time) bool { return !o.expires.IsZero() && now.After(o.expires) }
+
+func labelledObject(kind Kind, id string, created time.Time, labels map[string]string) object {
+	o := object{created: created, Swept: Swept{
 		Kind: kind, ID: id,
 		State: labels[labelState], Owner: labels[labelOwner], Server: labels[labelServer],
 	}}
@@ -185,21 +188,22 @@ func (e *Engine) labelled(ctx context.Context) ([]object, error) {
 		return nil, e.said(err)
 	}
 	for _, c := range containers.Items {
-		found = append(found, labelledObject(ContainerObject, c.ID, c.Labels))
+		found = append(found, labelledObject(ContainerObject, c.ID, time.Unix(c.Created, 0), c.Labels))
 	}
 	networks, err := e.client.NetworkList(ctx, client.NetworkListOptions{Filters: ours})
 	if err != nil {
 		return nil, e.said(err)
 	}
 	for _, n := range networks.Items {
-		found = append(found, labelledObject(NetworkObject, n.ID, n.Labels))
+		found = append(found, labelledObject(NetworkObject, n.ID, n.Created, n.Labels))
 	}
 	volumes, err := e.client.VolumeList(ctx, client.VolumeListOptions{Filters: ours})
 	if err != nil {
 		return nil, e.said(err)
 	}
 	for _, v := range volumes.Items {
-		found = append(found, labelledObject(VolumeObject, v.Name, v.Labels))
+		created, _ := time.Parse(time.RFC3339, v.CreatedAt) // else it stays the zero time
+		found = append(found, labelledObject(VolumeObject, v.Name, created, v.Labels))
 	}
 	return found, nil
 }
