@@ -2,10 +2,12 @@ package jsonrpc
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"math/bits"
 	"unicode/utf8"
 )
 
@@ -258,6 +260,10 @@ func (s *scanner) literal(word string) bool {
 func (s *scanner) str() bool {
 	data := s.data
 	for i := s.pos + 1; i < len(data); i++ {
+		i = plain(data, i)
+		if i == len(data) {
+			break
+		}
 		switch c := data[i]; {
 		case c == '"':
 			s.pos = i + 1
@@ -276,6 +282,33 @@ func (s *scanner) str() bool {
 	}
 	s.pos = len(data)
 	return s.wrong("unexpected end")
+}
+
+// plain returns the position of the next byte at or after i that means
+// something in a string: a quote, a backslash or a control character; the
+// length of data if there is none. It looks at eight bytes at a time: for each
+// byte of a word, the high bit of (x - n) &^ x is set if x < n.
+func plain(data []byte, i int) int {
+	const (
+		ones  = 0x0101010101010101
+		highs = 0x8080808080808080
+	)
+	for ; i+8 <= len(data); i += 8 {
+		word := binary.LittleEndian.Uint64(data[i:])
+		quote, slash := word^(ones*'"'), word^(ones*'\\')
+		found := (word - ones*0x20) &^ word
+		found |= (quote - ones) &^ quote
+		found |= (slash - ones) &^ slash
+		if found &= highs; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; i < len(data); i++ {
+		if c := data[i]; c == '"' || c == '\\' || c < 0x20 {
+			break
+		}
+	}
+	return i
 }
 
 // escape returns the length of the escape sequence that data starts with, or
