@@ -62,7 +62,8 @@ asked for: in the client, if it can show a form, else with "dockgate approve".` 
 			for _, note := range d.Notes {
 				d.Logger.Info("catalog entry replaced", "server", note.Name, "by", note.Winner.String(), "was", note.Loser.String())
 			}
-			return d.Serve(cmd.Context(), os.Stdin, os.Stdout)
+			in, out := stdio()
+			return d.Serve(cmd.Context(), in, out)
 		},
 	}
 	set := cmd.Flags()
