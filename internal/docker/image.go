@@ -7,10 +7,13 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/distribution/reference"
+	imagetypes "github.com/moby/moby/api/types/image"
 	"github.com/moby/moby/client"
+	"github.com/moby/moby/client/pkg/versions"
 	"github.com/opencontainers/go-digest"
 
 	"github.com/dockgate/dockgate/internal/sandbox"
@@ -116,10 +119,15 @@ func parseImage(ref string) (imageRef, error) {
 
 func (e *Engine) inspect(ctx context.Context, image imageRef) (sandbox.Image, error) {
 	found, err := e.client.ImageInspect(ctx, image.engine)
+	if cerrdefs.IsNotFound(err) && image.digest != "" && image.named != nil {
+		// An engine that keeps images by the digests of registries has those
+		// whose tag has moved on without a name.
+		found, err = e.client.ImageInspect(ctx, image.digest.String())
+	}
 	if err != nil {
 		return sandbox.Image{}, err
 	}
-	resolved := sandbox.Image{Ref: image.given, Pin: image.pin(found)}
+	resolved := sandbox.Image{Ref: image.given, Pin: image.pin(found, e.tellsOrigin(found))}
 	if config := found.Config; config != nil {
 		resolved.Config = sandbox.ImageConfig{
 			Entrypoint: config.Entrypoint,
@@ -133,9 +141,54 @@ func (e *Engine) inspect(ctx context.Context, image imageRef) (sandbox.Image, er
 	return resolved, nil
 }
 
+// originAPI is the first version of the API in which an engine says where an
+// image came from.
+const originAPI = "1.53"
+
+// An origin is what an engine's answer says of where an image came from.
+type origin int
+
+const (
+	// byName: the engine names the digests that registries have given it.
+	byName origin = iota
+	// byIdentity: the engine names a digest for every tag, also of an image
+	// that was built there, and the repositories that it has pulled from.
+	byIdentity
+)
+
+// tellsOrigin says how to read the answer. Engines that keep images as
+// registries do, and are too old to say where they came from, are believed.
+func (e *Engine) tellsOrigin(found client.ImageInspectResult) origin {
+	if found.Descriptor != nil && versions.GreaterThanOrEqualTo(e.client.ClientVersion(), originAPI) {
+		return byIdentity
+	}
+	return byName
+}
+
+// came reports whether the image has come from the registry's repository, or
+// gone there.
+func (image imageRef) came(found client.ImageInspectResult, by origin) bool {
+	if by == byName {
+		return true
+	}
+	if found.Identity == nil {
+		return false
+	}
+	names := []string{image.named.Name()}
+	// Engines note the repository without the registry's port, and read that
+	// like a name that was typed.
+	host, _, _ := strings.Cut(reference.Domain(image.named), ":")
+	if plain, err := reference.ParseNormalizedNamed(host + "/" + reference.Path(image.named)); err == nil {
+		names = append(names, plain.Name())
+	}
+	return slices.ContainsFunc(found.Identity.Pull, func(from imagetypes.PullIdentity) bool {
+		return slices.Contains(names, from.Repository)
+	})
+}
+
 // pin picks the digest under which the registry has the image; an image that
 // never was in that repository is pinned by its id on this engine.
-func (image imageRef) pin(found client.ImageInspectResult) sandbox.Pin {
+func (image imageRef) pin(found client.ImageInspectResult, by origin) sandbox.Pin {
 	pin := sandbox.Pin{
 		Kind:     sandbox.LocalID,
 		Digest:   found.ID,
@@ -146,6 +199,8 @@ func (image imageRef) pin(found client.ImageInspectResult) sandbox.Pin {
 		return pin
 	case image.digest != "":
 		pin.Kind, pin.Digest = sandbox.RepoDigest, image.digest.String()
+		return pin
+	case !image.came(found, by):
 		return pin
 	}
 	var digests []string
@@ -168,7 +223,9 @@ func (image imageRef) pin(found client.ImageInspectResult) sandbox.Pin {
 	return pin
 }
 
-// pinned returns how the engine is asked for exactly the image of the pin.
+// pinned returns how the engine is asked for exactly the image of the pin. An
+// engine that keeps images by the digests of registries may know it by the
+// digest alone, see inspect.
 func pinned(image sandbox.Image) (string, error) {
 	parsed, err := digest.Parse(image.Pin.Digest)
 	if err != nil {

@@ -82,6 +82,13 @@ func (p *process) start(ctx context.Context, options client.ContainerCreateOptio
 	lasting, cancel := outlive(ctx, grace)
 	defer cancel()
 	created, err := e.client.ContainerCreate(lasting, options)
+	if _, digest, ok := strings.Cut(options.Config.Image, "@"); ok && cerrdefs.IsNotFound(err) {
+		options.Config.Image = digest // see pinned
+		var again error
+		if created, again = e.client.ContainerCreate(lasting, options); again == nil {
+			err = nil
+		}
+	}
 	if err != nil {
 		return err
 	}
