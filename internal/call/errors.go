@@ -15,6 +15,7 @@ import (
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/secret"
 	"github.com/dockgate/dockgate/internal/tool"
+	"github.com/dockgate/dockgate/internal/upstream"
 )
 
 // The codes of failures that are ours, as clients, people and the record see them.
@@ -114,6 +115,7 @@ func Code(err error) string {
 		badFile  *secret.FileError
 		cannot   *plan.UnsupportedError
 		tooLong  *jsonrpc.LineError
+		noAnswer *upstream.AnswerError
 		noJSON   *jsonrpc.MessageError
 	)
 	switch {
@@ -133,7 +135,7 @@ func Code(err error) string {
 		return CodeTimeout
 	case errors.As(err, &noJSON):
 		return CodeValidation
-	case errors.As(err, &tooLong):
+	case errors.As(err, &tooLong), errors.As(err, &noAnswer):
 		return CodeExecution
 	case errors.Is(err, context.Canceled):
 		return CodeCancelled

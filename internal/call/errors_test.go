@@ -20,6 +20,7 @@ import (
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/secret"
 	"github.com/dockgate/dockgate/internal/tool"
+	"github.com/dockgate/dockgate/internal/upstream"
 )
 
 func TestCode(t *testing.T) {
@@ -54,6 +55,7 @@ func TestCode(t *testing.T) {
 		{&fleet.LostError{Server: "git"}, call.CodeConnection},
 		{&fleet.LostError{Server: "git", Why: fleet.ErrSilent}, call.CodeConnection},
 		{fmt.Errorf("server: %w", &jsonrpc.LineError{Limit: 1}), call.CodeExecution},
+		{fmt.Errorf("server: %w", &upstream.AnswerError{Problem: "x"}), call.CodeExecution},
 		{fleet.ErrClosed, call.CodeConnection},
 		{context.Canceled, call.CodeCancelled},
 		{context.DeadlineExceeded, call.CodeConnection},

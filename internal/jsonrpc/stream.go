@@ -186,6 +186,18 @@ func (r *Reader) discard(line []byte, err error) error {
 	return &LineError{Limit: r.limit, ID: responseID(head, tail)}
 }
 
+// ResponseID returns the id of the response that a line was meant to be,
+// though it is none, if the id stands near the start or the end of the line;
+// else nil. A line that does not speak of JSON-RPC is not taken for one.
+func ResponseID(line []byte) json.RawMessage {
+	head, tail := line[:min(len(line), ends)], line[max(0, len(line)-ends):]
+	const sign = `"jsonrpc"`
+	if !bytes.Contains(head, []byte(sign)) && !bytes.Contains(tail, []byte(sign)) {
+		return nil
+	}
+	return bytes.Clone(responseID(head, tail))
+}
+
 // responseID looks for the id of a response in the two ends of a line. Most
 // encoders write it first; the TypeScript SDK writes it last.
 func responseID(head, tail []byte) json.RawMessage {

@@ -115,6 +115,33 @@ func TestCallReturnsErrorsWhole(t *testing.T) {
 	played()
 }
 
+// An answer that cannot be read is an answer all the same: its call does not
+// wait for another until its time is over.
+func TestUnreadableAnswers(t *testing.T) {
+	s, p := connect(t, options(upstream.Legacy))
+	deep := strings.Repeat("[", 2000) + strings.Repeat("]", 2000)
+	for i, test := range []struct{ line, want string }{
+		{`{"jsonrpc":"1.0","id":%d,"result":{}}`, "jsonrpc member is not"},
+		{`{"jsonrpc":"2.0","id":%d,"result":` + deep + `}`, "nested"},
+		{`{"result":` + deep + `,"jsonrpc":"2.0","id":%d}`, "nested"},
+		{`{"jsonrpc":"2.0","id":%d,"result":{}} and more`, "data after the message"},
+		{`{"jsonrpc":"2.0","id":%d,"result":{}{"jsonrpc"`, "unexpected"},
+	} {
+		id := i + 2
+		played := start(func() {
+			p.play(fmt.Sprintf("> {\"id\":%d,\"method\":\"m\"}", id))
+			p.send(fmt.Sprintf(`{"level":"debug","id":%d,"msg":"not of the protocol","result":}`, id))
+			p.send(fmt.Sprintf(test.line, id))
+		})
+		_, err := s.Call(t.Context(), "m", nil, nil)
+		var unreadable *upstream.AnswerError
+		if !errors.As(err, &unreadable) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("Call() = %v for the answer %.60s, want an AnswerError with %q", err, test.line, test.want)
+		}
+		played()
+	}
+}
+
 func TestToleratedAnswers(t *testing.T) {
 	o := options(upstream.Legacy)
 	o.MaxLine = 1000

@@ -54,6 +54,12 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("unknown protocol version %s", strings.Join(e.Offered, ", "))
 }
 
+// An AnswerError is an answer that cannot be read: it is not JSON-RPC 2.0.
+type AnswerError struct{ Problem string }
+
+// Error says what is wrong with it.
+func (e *AnswerError) Error() string { return "its answer is not JSON-RPC 2.0: " + e.Problem }
+
 // errNoAnswer is a response that has neither a result nor an error.
 var errNoAnswer = errors.New("response without result or error")
 

@@ -1,20 +1,30 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/tool"
 )
 
 // Bounds of a list. A server's cursor may be wrong, but it must not be
-// followed for ever.
+// followed for ever; and what is kept of a listing is kept several times, in
+// memory and in the store.
 const (
 	maxPages      = 1000
-	maxOfferBytes = 64 << 20
+	maxReadBytes  = 64 << 20
+	maxOfferBytes = 8 << 20
+	maxEntryBytes = 256 << 10
+	// maxName is far more than the 128 characters that MCP allows (2025-11-25,
+	// server/tools, "Tool Names").
+	maxName = 1 << 10
+	// defaultEntries is more than any model can choose from.
+	defaultEntries = 1000
 )
 
 // An Offer is all that a server lists. Its entries are the bytes that the
@@ -25,10 +35,10 @@ type Offer struct {
 	Resources []json.RawMessage
 	// Templates are resource templates.
 	Templates []json.RawMessage
-	// Cut names the lists that were longer than allowed and are incomplete:
-	// "tools", "prompts", "resources", "resourceTemplates".
+	// Cut names the lists that were longer than allowed, in entries or in bytes,
+	// and are incomplete: "tools", "prompts", "resources", "resourceTemplates".
 	Cut []string
-	// Refused says what is wrong with tools that were left out.
+	// Refused says what is wrong with entries that were left out.
 	Refused []error
 }
 
@@ -50,7 +60,7 @@ func (s *Session) Offer(ctx context.Context) (Offer, error) {
 	}
 	var offer Offer
 	var tools []json.RawMessage
-	budget := maxOfferBytes
+	left := budget{read: maxReadBytes, kept: maxOfferBytes}
 	for _, list := range []struct {
 		announced json.RawMessage
 		method    string
@@ -65,7 +75,7 @@ func (s *Session) Offer(ctx context.Context) (Offer, error) {
 		if list.announced == nil || string(list.announced) == "null" {
 			continue
 		}
-		entries, cut, err := s.list(ctx, list.method, list.member, &budget)
+		entries, cut, err := s.list(ctx, list.method, list.member, &left, &offer.Refused)
 		var refusal *jsonrpc.Error
 		if errors.As(err, &refusal) && refusal.Code == jsonrpc.CodeMethodNotFound && list.member != "tools" {
 			continue
@@ -80,6 +90,9 @@ func (s *Session) Offer(ctx context.Context) (Offer, error) {
 	}
 	for _, raw := range tools {
 		definition, err := tool.ParseDefinition(raw)
+		if err == nil && len(definition.Name) > maxName {
+			err = fmt.Errorf("tool name of %d bytes, longer than %d", len(definition.Name), maxName)
+		}
 		if err != nil {
 			offer.Refused = append(offer.Refused, err)
 			continue
@@ -89,9 +102,13 @@ func (s *Session) Offer(ctx context.Context) (Offer, error) {
 	return offer, nil
 }
 
-// list asks for every page of one list, and stops when there are more entries
-// than allowed.
-func (s *Session) list(ctx context.Context, method, member string, budget *int) (entries []json.RawMessage, cut bool, err error) {
+// A budget is how many bytes the lists of one offer may still have: as they
+// are read, and of the entries that are kept.
+type budget struct{ read, kept int }
+
+// list asks for every page of one list, and stops when there is more than
+// allowed.
+func (s *Session) list(ctx context.Context, method, member string, left *budget, refused *[]error) (entries []json.RawMessage, cut bool, err error) {
 	var params json.RawMessage
 	seen := make(map[string]bool)
 	for range maxPages {
@@ -99,7 +116,7 @@ func (s *Session) list(ctx context.Context, method, member string, budget *int) 
 		if err != nil {
 			return nil, false, err
 		}
-		if *budget -= len(result); *budget < 0 {
+		if left.read -= len(result); left.read < 0 {
 			return nil, false, ErrEndless
 		}
 		list, cursor, err := page(result, member)
@@ -110,10 +127,14 @@ func (s *Session) list(ctx context.Context, method, member string, budget *int) 
 			if err != nil {
 				return nil, false, fmt.Errorf("%s: %w", member, err)
 			}
-			if len(entries) == s.maxEntries {
+			if len(entry) > maxEntryBytes {
+				*refused = append(*refused, fmt.Errorf("%s: entry of %d bytes, longer than %d", member, len(entry), maxEntryBytes))
+				continue
+			}
+			if left.kept -= len(entry); len(entries) == s.maxEntries || left.kept < 0 {
 				return entries, true, nil
 			}
-			entries = append(entries, entry)
+			entries = append(entries, bytes.Clone(entry)) // else it would keep its whole page
 		}
 		// As in the official SDKs, an empty cursor is none.
 		if cursor == nil || string(cursor) == `""` || string(cursor) == "null" {
@@ -123,7 +144,7 @@ func (s *Session) list(ctx context.Context, method, member string, budget *int) 
 			return nil, false, ErrEndless
 		}
 		seen[string(cursor)] = true
-		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
+		params = slices.Concat([]byte(`{"cursor":`), cursor, []byte("}"))
 	}
 	return nil, false, ErrEndless
 }

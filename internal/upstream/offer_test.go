@@ -82,6 +82,9 @@ func TestOfferIsBounded(t *testing.T) {
 		{"huge pages", func(n int) string {
 			return fmt.Sprintf(`{"tools":[{"name":"t","x":"%s"}],"nextCursor":"%d"}`, strings.Repeat("x", 10<<20), n)
 		}, 0, false, true},
+		{"large tools", func(n int) string {
+			return fmt.Sprintf(`{"tools":[{"name":"t","x":"%s"}],"nextCursor":"%d"}`, strings.Repeat("x", 200<<10), n)
+		}, 40, true, false},
 		{"tools for ever", func(n int) string {
 			return fmt.Sprintf(`{"tools":[%s{"name":"t"}],"nextCursor":"%d"}`, strings.Repeat(`{"name":"t"},`, 98), n)
 		}, limit, true, false},
@@ -113,6 +116,30 @@ func TestOfferIsBounded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// One tool that is out of bounds does not cost the others.
+func TestOfferRefuses(t *testing.T) {
+	s, p := connect(t, options(upstream.Modern))
+	served := serveCalls(p, func(m jsonrpc.Message) {
+		p.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"tools":[{"name":"one"},` +
+			`{"name":"huge","description":"` + strings.Repeat("x", 1<<20) + `"},` +
+			`{"name":"` + strings.Repeat("long", 300) + `"},{"name":"two"}]}}`)
+	})
+	got, err := s.Offer(t.Context())
+	if err != nil {
+		t.Fatalf("Offer() = %v", err)
+	}
+	want := []tool.Definition{{Name: "one", JSON: json.RawMessage(`{"name":"one"}`)}, {Name: "two", JSON: json.RawMessage(`{"name":"two"}`)}}
+	if diff := cmp.Diff(want, got.Tools); diff != "" {
+		t.Errorf("Offer() (-want +got):\n%s", diff)
+	}
+	reasons := fmt.Sprint(got.Refused)
+	if want := "[tools: entry of 1048608 bytes, longer than 262144 tool name of 1200 bytes, longer than 1024]"; reasons != want {
+		t.Errorf("Refused = %s, want %s", reasons, want)
+	}
+	_ = s.Close()
+	served()
 }
 
 func TestOfferFailsWhole(t *testing.T) {

@@ -70,7 +70,7 @@ type Options struct {
 	// [jsonrpc.DefaultLimit] if zero.
 	MaxLine int
 	// MaxEntries is how many tools, prompts, resources and resource templates
-	// an offer has at most, of each kind; 10,000 if zero.
+	// an offer has at most, of each kind; 1,000 if zero.
 	MaxEntries int
 	// Logger receives what is tolerated, at debug level; nil discards it.
 	Logger *slog.Logger
@@ -178,7 +178,7 @@ func Connect(ctx context.Context, stream io.ReadWriteCloser, options Options) (*
 		s.declared = json.RawMessage("{}")
 	}
 	if s.maxEntries <= 0 {
-		s.maxEntries = 10_000
+		s.maxEntries = defaultEntries
 	}
 	err := s.introduce(options.Client)
 	if err == nil {
@@ -195,11 +195,8 @@ func Connect(ctx context.Context, stream io.ReadWriteCloser, options Options) (*
 func (s *Session) run(ctx context.Context, maxLine int) {
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	reader := jsonrpc.NewReader(s.stream, jsonrpc.ReaderOptions{
-		Limit: maxLine,
-		Dropped: func(_ []byte, reason string) {
-			s.lines.Add(1)
-			s.logger.Debug("line dropped", "err", reason)
-		},
+		Limit:   maxLine,
+		Dropped: s.drop,
 	})
 	s.wg.Go(func() { s.read(ctx, reader) })
 	s.wg.Go(s.write)
@@ -286,6 +283,16 @@ func (s *Session) read(ctx context.Context, reader *jsonrpc.Reader) {
 		case jsonrpc.Notification:
 			s.take(m)
 		}
+	}
+}
+
+// drop counts a line that is not JSON-RPC. If it was meant to be the answer to
+// a call, that call need not wait for another.
+func (s *Session) drop(line []byte, reason string) {
+	s.lines.Add(1)
+	s.logger.Debug("line dropped", "err", reason)
+	if c := s.find(jsonrpc.ResponseID(line)); c != nil {
+		s.settle(c, answer{err: &AnswerError{Problem: reason}})
 	}
 }
 
