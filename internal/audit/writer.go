@@ -192,6 +192,9 @@ func (w *Writer) append(e *end, r Record) error {
 		return fmt.Errorf("audit record: %w", err)
 	}
 	w.last = head{r.Seq, hash}
+	if r.Kind == KindCall {
+		return nil // its result follows, and moves the head
+	}
 	if _, err := w.head.WriteAt(w.last.encode(), 0); err != nil {
 		return fmt.Errorf("audit record: %w", err)
 	}
@@ -239,7 +242,8 @@ func (w *Writer) Close() error {
 		err = w.end.file.Close()
 	}
 	if w.head != nil {
-		err = errors.Join(err, w.head.Close())
+		_, written := w.head.WriteAt(w.last.encode(), 0)
+		err = errors.Join(err, written, w.head.Close())
 	}
 	return errors.Join(err, w.lock.Close())
 }
