@@ -26,6 +26,8 @@ const (
 	CodeConnection    = "SERVER_CONNECTION_ERROR"
 	CodeConfiguration = "CONFIGURATION_ERROR"
 	CodeValidation    = "VALIDATION_ERROR"
+	// CodeMemory is a server that passed its memory limit.
+	CodeMemory = "OUT_OF_MEMORY"
 	// CodeStarting is a pull or a start that takes longer than clients wait.
 	CodeStarting = "SERVER_STARTING"
 	// CodeAudit is a call refused because it could not be recorded.
@@ -108,6 +110,7 @@ func Code(err error) string {
 		denied   *approval.DeniedError
 		coded    interface{ Code() string }
 		expired  *fleet.TimeoutError
+		full     *fleet.MemoryError
 		noServer *catalog.UnknownServerError
 		compile  *sandbox.CompileError
 		settings *catalog.SettingsError
@@ -131,6 +134,8 @@ func Code(err error) string {
 		return CodeToolNotFound
 	case errors.As(err, &compile), errors.As(err, &settings), errors.As(err, &missing), errors.As(err, &badFile), errors.As(err, &cannot):
 		return CodeConfiguration
+	case errors.As(err, &full):
+		return CodeMemory
 	case errors.As(err, &expired) && expired.Doing == "call":
 		return CodeTimeout
 	case errors.As(err, &noJSON):

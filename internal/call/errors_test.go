@@ -26,6 +26,7 @@ import (
 func TestCode(t *testing.T) {
 	answer := &jsonrpc.Error{Code: -32602, Message: "bad"}
 	late := &fleet.TimeoutError{Server: "git", Doing: "call", Setting: "call", Limit: time.Second}
+	full := &fleet.MemoryError{Server: "git", Limit: 2 << 30}
 	tests := []struct {
 		err  error
 		want string
@@ -56,6 +57,9 @@ func TestCode(t *testing.T) {
 		{&fleet.LostError{Server: "git", Why: fleet.ErrSilent}, call.CodeConnection},
 		{fmt.Errorf("server: %w", &jsonrpc.LineError{Limit: 1}), call.CodeExecution},
 		{fmt.Errorf("server: %w", &upstream.AnswerError{Problem: "x"}), call.CodeExecution},
+		{&fleet.LostError{Server: "git", Why: full}, call.CodeMemory},
+		{&fleet.StartError{Server: "git", Err: full}, call.CodeMemory},
+		{&fleet.BackoffError{Server: "git", Err: &fleet.LostError{Server: "git", Why: full}}, call.CodeMemory},
 		{fleet.ErrClosed, call.CodeConnection},
 		{context.Canceled, call.CodeCancelled},
 		{context.DeadlineExceeded, call.CodeConnection},
@@ -96,6 +100,13 @@ func TestFailure(t *testing.T) {
 		{
 			&approval.DeniedError{Server: "git", Reason: "the user denied it"}, ref,
 			failed{`APPROVAL_DENIED: "git" may not be used: the user denied it`, "APPROVAL_DENIED", `APPROVAL_DENIED: "git" may not be used: the user denied it`, "", "git"},
+		},
+		{
+			&fleet.LostError{Server: "postgres", Why: &fleet.MemoryError{Server: "postgres", Limit: 500 << 20}}, ref,
+			failed{
+				`OUT_OF_MEMORY: "postgres" passed its 500 MB limit; raise limits.memory`, "OUT_OF_MEMORY",
+				`"postgres" passed its 500 MB limit; raise limits.memory`, "", "git",
+			},
 		},
 		{
 			&meta.ArgumentError{Tool: "mcp_add", Problem: "no name"},

@@ -35,8 +35,11 @@ type StartError struct {
 // Error says why, or how it ended, and the last line that the server wrote.
 func (e *StartError) Error() string {
 	var late *TimeoutError
+	var full *MemoryError
 	text := fmt.Sprintf("start server %q: %v", e.Server, e.Err)
 	switch {
+	case errors.As(e.Err, &full):
+		return full.Error()
 	case e.Exit != nil:
 		text = fmt.Sprintf("start server %q: it %s before it answered", e.Server, e.Exit)
 	case errors.As(e.Err, &late):
@@ -57,10 +60,11 @@ func (e *StartError) Hint() string {
 		}
 	}
 	var hinted interface{ Hint() string }
+	var full *MemoryError
 	switch {
 	case errors.As(e.Err, &hinted):
 		return hinted.Hint()
-	case errors.Is(e.Err, ErrStopped):
+	case errors.Is(e.Err, ErrStopped), errors.As(e.Err, &full):
 		return ""
 	default:
 		return "see what it wrote: dockgate logs " + e.Server
@@ -70,8 +74,8 @@ func (e *StartError) Hint() string {
 // A LostError is a server that went away during a call.
 type LostError struct {
 	Server string
-	// Why is [ErrStopped] or [ErrSilent] if the fleet ended the server; nil if
-	// it went by itself.
+	// Why is [ErrStopped] or [ErrSilent] if the fleet ended the server, a
+	// [*MemoryError] if the kernel did; nil if it went by itself.
 	Why error
 	// Exit and Stderr say how it went by itself.
 	Exit   sandbox.Exit
@@ -80,22 +84,25 @@ type LostError struct {
 
 // Error says how the server ended and the last line that it wrote.
 func (e *LostError) Error() string {
+	var full *MemoryError
+	if errors.As(e.Why, &full) {
+		return full.Error()
+	}
 	if e.Why != nil {
 		return fmt.Sprintf("server %q: %v", e.Server, e.Why)
 	}
 	return fmt.Sprintf("server %q %s", e.Server, e.Exit) + said(e.Stderr)
 }
 
-// Unwrap returns why the fleet ended the server, or nil.
+// Unwrap returns why the server was ended, or nil.
 func (e *LostError) Unwrap() error { return e.Why }
 
 // Hint says what the user can do.
 func (e *LostError) Hint() string {
+	var full *MemoryError
 	switch {
-	case errors.Is(e.Why, ErrStopped):
+	case errors.Is(e.Why, ErrStopped), errors.As(e.Why, &full):
 		return ""
-	case e.Exit.OutOfMemory:
-		return "raise limits.memory of " + e.Server
 	default:
 		return "see what it wrote: dockgate logs " + e.Server
 	}

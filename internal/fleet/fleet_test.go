@@ -126,12 +126,13 @@ func TestCrash(t *testing.T) {
 		hint string
 	}{
 		{"crash", `server "git" exited with code 3: boom`, "see what it wrote: dockgate logs git"},
-		{"eat", `server "git" ran out of memory`, "raise limits.memory of git"},
+		{"eat", `"git" passed its 500 MB limit; raise limits.memory`, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.tool, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				o := w.order("git", "mcp")
+				o.Spec.Limits.Memory = 500 << 20
 				other := w.starts(o, "hang")
 				_, err := w.call(t.Context(), o, tt.tool)
 				var lost *fleet.LostError

@@ -187,8 +187,15 @@ func (f *Fleet) abandon(ctx context.Context, i *instance, err error) error {
 	var lost *upstream.LostError
 	if exit := exitOf(i.process); ctx.Err() == nil && errors.As(err, &lost) { // it went by itself
 		failure.Exit = &exit
+		if exit.OutOfMemory {
+			failure.Err = i.full()
+		}
 	}
 	return errors.Join(failure, closed)
+}
+
+func (i *instance) full() *MemoryError {
+	return &MemoryError{Server: i.order.Spec.Server, Limit: i.order.Spec.Limits.Memory}
 }
 
 // exitOf returns how a closed process ended. An engine that hangs may not have
@@ -256,6 +263,9 @@ func (f *Fleet) bury(i *instance, began time.Time) {
 	_ = i.session.Close() // its error is the process's, which follows
 	event.Err = i.process.Close()
 	i.end.Exit, i.end.Stderr = exitOf(i.process), i.process.Stderr()
+	if i.end.Exit.OutOfMemory && i.end.Why == nil {
+		i.end.Why = i.full()
+	}
 	if event.Kind == "crash" {
 		event.Err = errors.Join(i.end, event.Err)
 	}
