@@ -96,7 +96,12 @@ func (f *flags) loadConfig(home string) (daemon.Config, error) {
 }
 
 func (f *flags) engine() docker.Options {
+	tls := docker.TLSByCertificates
+	if os.Getenv("DOCKER_TLS_VERIFY") != "" {
+		tls = docker.TLSVerify
+	}
 	return docker.Options{
+		TLS:       tls,
 		Host:      first(f.host, os.Getenv("DOCKER_HOST")),
 		Context:   first(f.context, os.Getenv("DOCKER_CONTEXT")),
 		ConfigDir: os.Getenv("DOCKER_CONFIG"),
