@@ -61,8 +61,9 @@ func (c *Caller) known(ctx context.Context, r Request, made plan.Plan) error {
 	return nil
 }
 
-// pinned returns nil once the tool is the one that was approved.
-func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan, wait time.Duration) error {
+// pinned returns nil once the tool is the one that was approved. If a person
+// has to be asked, wait says how long they are waited for.
+func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan, wait func() time.Duration) error {
 	if r.Method != methodCallTool {
 		return nil
 	}
@@ -79,7 +80,8 @@ func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan, wait tim
 		return nil
 	}
 	c.tell(r, "waiting for the approval of the tool "+r.Item)
-	err = c.Book.RequireTool(ctx, Question(r.Principal, made), listed.Definition, r.Person, wait)
+	patience := wait()
+	err = c.Book.RequireTool(ctx, Question(r.Principal, made), listed.Definition, r.Person, patience)
 	if !errors.Is(err, approval.ErrNotListed) {
 		return err
 	}
@@ -92,7 +94,7 @@ func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan, wait tim
 	if _, err := c.Book.Pin(ctx, Question(r.Principal, made), definitions); err != nil {
 		return err
 	}
-	return c.Book.RequireTool(ctx, Question(r.Principal, made), listed.Definition, r.Person, wait)
+	return c.Book.RequireTool(ctx, Question(r.Principal, made), listed.Definition, r.Person, patience)
 }
 
 // Offer returns what a planned server offered when it ran last; ok is false
@@ -154,6 +156,17 @@ func (c *Caller) listed(ctx context.Context, r Request, made plan.Plan, info ups
 		Taken: time.Now(),
 	})
 	return err
+}
+
+// unlisted lets a server that cannot say what it offers go on with what it
+// offered before, which is marked; without that it gives the reason back.
+func (c *Caller) unlisted(ctx context.Context, r Request, made plan.Plan, info upstream.Info, reason error) error {
+	kept, err := c.Offers.Stale(ctx, offerKey(made, string(info.Era)), cut(reason.Error()))
+	if err != nil || !kept {
+		return cmp.Or(err, reason)
+	}
+	c.Logger.WarnContext(ctx, "keeping the old list", "server", r.Server, "err", reason)
+	return nil
 }
 
 // named returns the tools without those that repeat a name: a name stands for
@@ -247,6 +260,16 @@ const (
 	refused consequence = iota
 	withheld
 )
+
+// impatient turns the end of the client's patience during a call into the
+// error that says so; any other error stays.
+func impatient(patient context.Context, err error) error {
+	var late *PatienceError
+	if (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) && errors.As(context.Cause(patient), &late) {
+		return late
+	}
+	return err
+}
 
 // waiting turns the end of the client's patience into an answer; any other
 // error stays.

@@ -27,10 +27,10 @@ import (
 	"github.com/dockgate/dockgate/internal/upstream"
 )
 
-// Patience is how long a call without a progress token waits for an approval,
-// a pull and a start together. Clients give up after 60 s; until then they
-// need an answer that says what goes on.
-const Patience = 45 * time.Second
+// DefaultPatience is how long a call without a progress token takes at most:
+// an approval, a pull, a start and the call itself together. Clients give up
+// after 60 s; until then they need an answer that says what goes on.
+const DefaultPatience = 45 * time.Second
 
 // A Client is who calls, and how to reach them while the call lasts.
 type Client struct {
@@ -76,7 +76,7 @@ type Recorder interface {
 	Append(audit.Record) error
 }
 
-// Options are what a Caller needs; all are required.
+// Options are what a Caller needs; all but the last two are required.
 type Options struct {
 	Planner *plan.Planner
 	Book    *approval.Book
@@ -86,6 +86,12 @@ type Options struct {
 	// ApprovalWait is how long a call waits for a person.
 	ApprovalWait time.Duration
 	Logger       *slog.Logger
+	// Patience is how long a call without a progress token takes at most; zero
+	// is [DefaultPatience].
+	Patience time.Duration
+	// MaxCall is how long any call takes at most, once its server has it; zero
+	// is no such bound.
+	MaxCall time.Duration
 }
 
 // A Caller passes calls on. Its methods may be called from several goroutines.
@@ -96,6 +102,7 @@ type Caller struct {
 
 // New returns a Caller; Close ends it.
 func New(o Options) *Caller {
+	o.Patience = cmp.Or(o.Patience, DefaultPatience)
 	return &Caller{Options: o}
 }
 
@@ -103,21 +110,37 @@ func New(o Options) *Caller {
 //
 // Errors: a *jsonrpc.Error is the server's own; *approval.PendingError and
 // *approval.DeniedError say that a person has to act or has refused;
-// *WaitingError that something takes longer than clients wait;
+// *WaitingError that a pull or a start takes longer than clients wait;
+// *PatienceError that the call itself does;
 // *UnknownItemError that the server does not have the item; *RecordError that
 // the call was refused, or its answer withheld, because it could not be
 // recorded. Others are the planner's, the engine's and the fleet's.
 func (c *Caller) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 	began := time.Now()
-	order, err := c.admit(ctx, r)
+	patient, r, stop := c.patient(ctx, r)
+	defer stop()
+	order, hold, err := c.admit(ctx, patient, r)
+	defer hold.Release()
 	if err := cmp.Or(c.decided(r, order, err), err); err != nil {
 		return nil, err
 	}
-	result, err := c.Fleet.Call(ctx, order, r.Method, r.Params, r.Progress)
+	result, err := c.Fleet.Call(patient, order, r.Method, r.Params, r.Progress)
+	err = impatient(patient, err)
 	if err := c.answered(r, result, err, time.Since(began)); err != nil {
 		return nil, err
 	}
 	return result, err
+}
+
+// patient returns a context that ends with the client's patience, and the
+// request with that end.
+func (c *Caller) patient(ctx context.Context, r Request) (context.Context, Request, context.CancelFunc) {
+	if r.Waiting != nil {
+		return ctx, r, func() {}
+	}
+	r.until = time.Now().Add(c.Patience)
+	patient, stop := context.WithDeadlineCause(ctx, r.until, &PatienceError{Server: r.Server, Patience: c.Patience})
+	return patient, r, stop
 }
 
 // CallTool makes a tools/call of params that have only a name and arguments.
@@ -144,43 +167,59 @@ func (c *Caller) Approved(made plan.Plan) bool {
 // Ready makes a server ready for calls without making one, with the same
 // approval: it is what mcp_add does.
 func (c *Caller) Ready(ctx context.Context, r Request) error {
-	_, err := c.admit(ctx, r)
+	patient, r, stop := c.patient(ctx, r)
+	defer stop()
+	_, hold, err := c.admit(ctx, patient, r)
+	hold.Release()
 	if err == nil {
 		return nil
 	}
 	return cmp.Or(c.decided(r, fleet.Order{}, err), err)
 }
 
-// admit brings a call to the point where the server may have it.
-func (c *Caller) admit(ctx context.Context, r Request) (fleet.Order, error) {
-	if !r.Principal.Known() {
-		return fleet.Order{}, ErrNobody
+// Warm starts a server in the background, if it is approved, its image was
+// resolved and there is a place that nobody else needs. It is for what is
+// likely to be called soon.
+func (c *Caller) Warm(ctx context.Context, client Client, server string) {
+	if !client.Principal.Known() {
+		return
 	}
-	patient := ctx
-	if r.Waiting == nil {
-		r.until = time.Now().Add(Patience)
-		limited, cancel := context.WithDeadline(ctx, r.until)
-		defer cancel()
-		patient = limited
+	made, err := c.Planner.Plan(ctx, client.Principal, server)
+	if err != nil {
+		c.Logger.DebugContext(ctx, "server cannot be started in advance", "server", server, "err", err)
+		return
+	}
+	if c.Approved(made) {
+		r := Request{Client: Client{Principal: client.Principal, Session: client.Session}, Server: server}
+		c.Fleet.Warm(c.order(r, made)) //nolint:contextcheck // it goes on when who asked has left
+	}
+}
+
+// admit brings a call to the point where the server may have it. If it had to
+// be started it is held, until the call is made.
+func (c *Caller) admit(ctx, patient context.Context, r Request) (order fleet.Order, hold *fleet.Hold, err error) {
+	if !r.Principal.Known() {
+		return order, nil, ErrNobody
 	}
 	made, err := c.present(patient, r)
 	if err != nil {
-		return fleet.Order{}, err
+		return order, nil, err
 	}
 	if err := c.approved(ctx, r, made); err != nil {
-		return fleet.Order{}, err
+		return order, nil, err
 	}
-	order := c.order(r, made)
+	order = c.order(r, made)
 	if !c.Fleet.Runs(order) {
 		if err := c.known(ctx, r, made); err != nil {
-			return fleet.Order{}, err
+			return order, nil, err
 		}
 		c.tell(r, fmt.Sprintf("starting %s", r.Server))
-		if err := c.Fleet.Ready(patient, order); err != nil {
-			return fleet.Order{}, waiting(r, "starting", err)
+		if hold, err = c.Fleet.Ready(patient, order); err != nil {
+			return order, nil, waiting(r, "starting", err)
 		}
 	}
-	return order, c.pinned(ctx, r, made, c.wait(r))
+	// A place is not kept while a person thinks.
+	return order, hold, c.pinned(ctx, r, made, func() time.Duration { hold.Release(); return c.wait(r) })
 }
 
 // present returns the plan of a server whose image is there: at once when the
@@ -202,11 +241,12 @@ func (c *Caller) present(ctx context.Context, r Request) (plan.Plan, error) {
 // order is what the fleet gets.
 func (c *Caller) order(r Request, made plan.Plan) fleet.Order {
 	order := fleet.Order{
-		Spec: made.Spec, Digest: made.Digest,
+		Spec: made.Spec, Digest: made.Digest, Owner: r.Principal.ID,
 		Limits: fleet.Limits{
-			Start: made.Entry.Timeouts.Start, Call: made.Entry.Timeouts.Call,
-			CallMax: made.Entry.Timeouts.CallMax, Idle: made.Entry.Timeouts.Idle,
+			Start: made.Entry.Timeouts.Start, List: made.Entry.Timeouts.List, Idle: made.Entry.Timeouts.Idle,
+			Call: made.Entry.Timeouts.Call, CallMax: made.Entry.Timeouts.CallMax, MaxCall: c.MaxCall,
 		},
+		Queued: func(*fleet.QuotaError) { c.tell(r, "waiting for a place to start "+r.Server) },
 	}
 	switch made.Entry.Isolation {
 	case catalog.PerPrincipal:
@@ -218,8 +258,13 @@ func (c *Caller) order(r Request, made plan.Plan) fleet.Order {
 	order.Listed = func(ctx context.Context, info upstream.Info, offer upstream.Offer) error {
 		return c.listed(ctx, r, made, info, offer)
 	}
+	order.Unlisted = func(ctx context.Context, info upstream.Info, reason error) error {
+		return c.unlisted(ctx, r, made, info, reason)
+	}
 	// The server may have been started anew since, and may list other tools.
-	order.Check = func(ctx context.Context) error { return c.pinned(ctx, r, made, 0) }
+	order.Check = func(ctx context.Context) error {
+		return c.pinned(ctx, r, made, func() time.Duration { return 0 })
+	}
 	return order
 }
 

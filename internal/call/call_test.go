@@ -89,11 +89,11 @@ func TestNobodyToAsk(t *testing.T) {
 	}{
 		{"nobody answers", func(*world, *call.Request) {}, approval.Dismiss, approval.DefaultWait, approval.CodePending},
 		{"a client with more time", func(_ *world, r *call.Request) { r.ApprovalWait = 40 * time.Second }, approval.Dismiss, 40 * time.Second, approval.CodePending},
-		{"a client without a token and too much time", func(_ *world, r *call.Request) { r.ApprovalWait = time.Hour }, approval.Dismiss, call.Patience, approval.CodePending},
+		{"a client without a token and too much time", func(_ *world, r *call.Request) { r.ApprovalWait = time.Hour }, approval.Dismiss, call.DefaultPatience, approval.CodePending},
 		{"a client with a token and much time", func(_ *world, r *call.Request) {
 			r.ApprovalWait, r.Waiting = 2*time.Minute, func(string) {}
 		}, approval.Dismiss, 2 * time.Minute, approval.CodePending},
-		{"after a slow pull", func(w *world, _ *call.Request) { w.pulls(30 * time.Second) }, approval.Dismiss, call.Patience, approval.CodePending},
+		{"after a slow pull", func(w *world, _ *call.Request) { w.pulls(30 * time.Second) }, approval.Dismiss, call.DefaultPatience, approval.CodePending},
 		{"another process approves", func(*world, *call.Request) {}, approval.Approve, 10 * time.Second, ""},
 		{"another process denies", func(*world, *call.Request) {}, approval.Deny, 10 * time.Second, approval.CodeDenied},
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/catalog"
@@ -54,6 +55,26 @@ func (e *WaitingError) Error() string {
 
 // Code says what kind of failure it is.
 func (e *WaitingError) Code() string { return CodeStarting }
+
+// A PatienceError is a call that was given up because it took longer than a
+// client without a progress token waits.
+type PatienceError struct {
+	Server   string
+	Patience time.Duration
+}
+
+// Error says how long the client waits.
+func (e *PatienceError) Error() string {
+	return fmt.Sprintf("server %q did not answer within the %v that a client without a progress token is taken to wait; the call was cancelled", e.Server, e.Patience)
+}
+
+// Code says what kind of failure it is.
+func (e *PatienceError) Code() string { return CodeTimeout }
+
+// Hint says what the user can do.
+func (e *PatienceError) Hint() string {
+	return "send a progress token with the call or, if the client waits longer without one, raise patience in the configuration"
+}
 
 // An UnknownItemError is a call for something the server does not have.
 type UnknownItemError struct {

@@ -37,8 +37,8 @@ func TestPatience(t *testing.T) {
 			inWorld(t, approval.ModeAll, func(t *testing.T, w *world) {
 				tt.set(w)
 				var err error
-				if d := took(func() { err = w.failure(request("slow", "echo"), call.CodeStarting) }); d != call.Patience {
-					t.Errorf("Do() took %v, want %v", d, call.Patience)
+				if d := took(func() { err = w.failure(request("slow", "echo"), call.CodeStarting) }); d != call.DefaultPatience {
+					t.Errorf("Do() took %v, want %v", d, call.DefaultPatience)
 				}
 				var waiting *call.WaitingError
 				if !errors.As(err, &waiting) || waiting.Server != "slow" || waiting.Doing != tt.waiting {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -376,6 +377,9 @@ func definition(name, description string) string {
 	return `{"name":"` + name + `","description":"` + description + `","inputSchema":{"type":"object"}}`
 }
 
+// token is what every call gets on its way: the server is asked for progress.
+var token = regexp.MustCompile(`,"_meta":\{"progressToken":\d+\}\}$`)
+
 // raw is a legacy server that lists what the world says, and has the tools
 // echo, fail, hang and crash, listed or not.
 func (w *world) raw(_ context.Context, c sandboxtest.Container) int {
@@ -395,7 +399,7 @@ func (w *world) raw(_ context.Context, c sandboxtest.Container) int {
 			w.mu.Unlock()
 		case "tools/call":
 			w.mu.Lock()
-			w.received = append(w.received, string(m.Params))
+			w.received = append(w.received, token.ReplaceAllString(string(m.Params), "}"))
 			w.mu.Unlock()
 			switch strings.Trim(string(jsonrpc.Lookup(m.Params, "name")), `"`) {
 			case "fail":

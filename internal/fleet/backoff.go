@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -58,8 +59,32 @@ func (f *Fleet) rested(o Order) error {
 }
 
 // answered forgets the failures of a server that answered a call.
-func (f *Fleet) answered(o Order) {
+func (f *Fleet) answered(i *instance) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.setbacks, o.suspect())
+	i.given = 0
+	delete(f.setbacks, i.order.suspect())
+}
+
+// maxGiven is how many calls in a row may be given up before their server is
+// replaced: it may still work on all of them.
+const maxGiven = 16
+
+// abandoned counts a call that was given up before it was answered. A server
+// that cannot get to an answer any more is stopped when its last call has
+// returned, and the next call begins with a fresh one.
+func (f *Fleet) abandoned(ctx context.Context, i *instance) {
+	f.mu.Lock()
+	i.given++
+	if i.given >= maxGiven && f.instances[i.order.key()] == i && !i.leaving() {
+		f.opts.Logger.WarnContext(ctx, "server answers no calls, replacing it", "server", i.order.Spec.Server)
+		f.replace(i)
+	}
+	alone := i.uses == 1
+	f.mu.Unlock()
+	// Whoever had a limit of their own may have been too impatient, but a
+	// server that is silent altogether has nobody else to find that out.
+	if alone && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		f.probe(ctx, i)
+	}
 }

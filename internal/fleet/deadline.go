@@ -23,21 +23,27 @@ func newDeadline(ctx context.Context, server string, limits Limits) *deadline {
 	expire := func(setting string, limit time.Duration) func() {
 		return func() { cancel(&TimeoutError{Server: server, Doing: "call", Setting: setting, Limit: limit}) }
 	}
-	return &deadline{
-		ctx: bounded, cancel: cancel, limit: limits.Call,
-		silent: time.AfterFunc(limits.Call, expire("call", limits.Call)),
-		whole:  time.AfterFunc(limits.CallMax, expire("call_max", limits.CallMax)),
+	setting, whole := "call_max", limits.CallMax
+	if limits.MaxCall > 0 && limits.MaxCall < whole {
+		setting, whole = "max_call", limits.MaxCall
 	}
+	d := &deadline{ctx: bounded, cancel: cancel, limit: limits.Call, whole: time.AfterFunc(whole, expire(setting, whole))}
+	if limits.Call < whole {
+		d.silent = time.AfterFunc(limits.Call, expire("call", limits.Call))
+	}
+	return d
 }
 
-// watch wraps a progress function so that progress resets the clock.
+// watch wraps a progress function, which may be nil, so that progress resets
+// the clock.
 func (d *deadline) watch(progress func(json.RawMessage)) func(json.RawMessage) {
-	if progress == nil {
-		return nil
-	}
 	return func(params json.RawMessage) {
-		d.silent.Reset(d.limit)
-		progress(params)
+		if d.silent != nil {
+			d.silent.Reset(d.limit)
+		}
+		if progress != nil {
+			progress(params)
+		}
 	}
 }
 
@@ -51,7 +57,9 @@ func (d *deadline) expired() error {
 }
 
 func (d *deadline) stop() {
-	d.silent.Stop()
+	if d.silent != nil {
+		d.silent.Stop()
+	}
 	d.whole.Stop()
 	d.cancel(nil)
 }

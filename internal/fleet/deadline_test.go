@@ -32,7 +32,7 @@ func TestCallLimits(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				o := w.order("git", "mcp")
 				o.Limits = tt.limits
-				if err := w.fleet.Ready(t.Context(), o); err != nil {
+				if err := w.ready(o); err != nil {
 					t.Fatal(err)
 				}
 				var err error
@@ -165,7 +165,7 @@ func TestClientCancels(t *testing.T) {
 			t.Errorf("Call = %v, want the context's error", err)
 		}
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"cancelled by the client"}, w.reasons()); diff != "" {
+		if diff := cmp.Diff([]string{"told to fail"}, w.reasons()); diff != "" {
 			t.Errorf("cancellations (-want +got):\n%s", diff)
 		}
 		w.answers(o, "echo", answerOf(1))

@@ -111,21 +111,27 @@ func (e *LostError) Hint() string {
 // A TimeoutError is a limit that passed.
 type TimeoutError struct {
 	Server string
-	// Doing is "start" or "call".
+	// Doing is "start", "list" or "call".
 	Doing string
-	// Setting is the timeout of the entry that passed: "start", "call" or
-	// "call_max".
+	// Setting is the timeout of the entry that passed: "start", "list",
+	// "call" or "call_max"; or the quota "max_call".
 	Setting string
 	Limit   time.Duration
 }
 
 // Error names the limit.
 func (e *TimeoutError) Error() string {
+	if e.Doing == "list" {
+		return fmt.Sprintf("server %q did not list what it offers within %v", e.Server, e.Limit)
+	}
 	return fmt.Sprintf("server %q did not answer the %s within %v", e.Server, e.Doing, e.Limit)
 }
 
 // Hint names the setting.
 func (e *TimeoutError) Hint() string {
+	if e.Setting == "max_call" {
+		return "raise quotas.max_call, if calls need longer"
+	}
 	return fmt.Sprintf("raise timeouts.%s of %s, if it needs longer", e.Setting, e.Server)
 }
 

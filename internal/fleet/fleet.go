@@ -2,11 +2,12 @@
 // lets the calls that follow share it, stops it when it has been idle, and
 // starts it again after a crash.
 //
-// It refuses to start anything while it closes, and a server that keeps
-// failing before its back-off is over. It guarantees that starting is done
-// once however many ask, that a server stops only between calls, that a call
-// which never reached a server is tried once more, and that after Close
-// nothing that it started is left.
+// It refuses to start anything while it closes, a server that keeps failing
+// before its back-off is over, and more servers at a time than their owner's
+// quota. It guarantees that starting is done once however many ask, that a
+// server stops by itself only between calls, that a call which never reached a
+// server is tried once more, that what is started in advance is in nobody's
+// way, and that after Close nothing that it started is left.
 //
 // It does not ask whether a server may run: who orders has asked.
 package fleet
@@ -51,11 +52,19 @@ type Order struct {
 	// Scope keeps containers of one server apart: empty shares one, else a
 	// principal or a session.
 	Scope string
+	// Owner is the principal whose quota the server counts in.
+	Owner string
 	// Limits bound waiting; zero values are the defaults.
 	Limits Limits
 	// Listed is told what the server offers, after its start before any call
 	// is let through, and again after each list_changed. An error ends a start.
 	Listed func(ctx context.Context, info upstream.Info, offer upstream.Offer) error
+	// Unlisted, if not nil, is told why what the server offers could not be
+	// read. Nil lets the server go on with what it offered before; an error
+	// ends a start.
+	Unlisted func(ctx context.Context, info upstream.Info, reason error) error
+	// Queued, if not nil, is told once if the server has to wait for a place.
+	Queued func(reason *QuotaError)
 	// Check, if not nil, is asked before a call is passed on to a server that
 	// has listed, each time; its error is the call's.
 	Check func(ctx context.Context) error
@@ -64,35 +73,6 @@ type Order struct {
 func (o Order) key() key { return key{server: o.Spec.Server, scope: o.Scope} }
 
 type key struct{ server, scope string }
-
-// Limits bound waiting.
-type Limits struct {
-	// Start is the time from the start to the first listing.
-	Start time.Duration
-	// Call is the time since the last sign of progress of a call.
-	Call time.Duration
-	// CallMax is the whole time of a call.
-	CallMax time.Duration
-	// Idle is how long a server runs without a call.
-	Idle time.Duration
-}
-
-// The limits of an order that names none.
-const (
-	DefaultStart   = 30 * time.Second
-	DefaultCall    = 30 * time.Second
-	DefaultCallMax = 10 * time.Minute
-	DefaultIdle    = 5 * time.Minute
-)
-
-func (l Limits) withDefaults() Limits {
-	return Limits{
-		Start:   cmp.Or(l.Start, DefaultStart),
-		Call:    cmp.Or(l.Call, DefaultCall),
-		CallMax: cmp.Or(l.CallMax, DefaultCallMax),
-		Idle:    cmp.Or(l.Idle, DefaultIdle),
-	}
-}
 
 // An Event is a change of a server's state that an audit records.
 type Event struct {
@@ -107,7 +87,7 @@ type Event struct {
 	Err error
 }
 
-// Options are what a Fleet needs. All are required.
+// Options are what a Fleet needs. All but the quota are required.
 type Options struct {
 	Runner Runner
 	Client upstream.Implementation
@@ -118,6 +98,8 @@ type Options struct {
 	// Record is told of every start and stop. An error from it refuses the
 	// start; one about a stop is logged.
 	Record func(Event) error
+	// Quota is each owner's. The zero Quota bounds nothing.
+	Quota  Quota
 	Logger *slog.Logger
 }
 
@@ -131,6 +113,9 @@ type Fleet struct {
 	instances map[key]*instance
 	replaced  map[*instance]struct{} // still in use, but another Spec took their place
 	setbacks  map[suspect]setback
+	queue     []*waiter // for a place, in the order of their coming
+	ahead     []Order   // to be started in advance
+	advancing bool      // somebody works on ahead
 	lives     sync.WaitGroup
 }
 
@@ -146,10 +131,12 @@ func New(opts Options) *Fleet {
 
 // Call sends one request to the ordered server, starting it if need be, and
 // returns the raw result. Progress, if not nil, gets the raw params of each
-// progress notification before Call returns.
+// progress notification before Call returns; the server is asked for progress
+// in any case, because it is a sign of life.
 //
 // Errors: a *jsonrpc.Error is the server's own answer; *StartError,
-// *BackoffError, *LostError and *TimeoutError are ours; else it is ctx's.
+// *BackoffError, *QuotaError, *LostError and *TimeoutError are ours; else it
+// is ctx's. A server that has a call when ctx ends is told the cause.
 func (f *Fleet) Call(ctx context.Context, order Order, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
 	result, delivered, err := f.call(ctx, order, method, params, progress)
 	if err != nil && !delivered {
@@ -158,22 +145,34 @@ func (f *Fleet) Call(ctx context.Context, order Order, method string, params jso
 	return result, err
 }
 
-// Warm starts the ordered server in the background, if it does not run.
-func (f *Fleet) Warm(order Order) {
-	if i, err := f.acquire(context.Background(), order); err == nil {
-		f.release(i)
-	}
-}
-
 // Ready starts the ordered server if need be and waits until it has listed
-// what it offers.
-func (f *Fleet) Ready(ctx context.Context, order Order) error {
+// what it offers. Until the Hold is released the server does not stop by
+// itself, nor make room for another.
+func (f *Fleet) Ready(ctx context.Context, order Order) (*Hold, error) {
 	i, err := f.acquire(ctx, order)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer f.release(i)
-	return i.wait(ctx)
+	hold := &Hold{fleet: f, instance: i}
+	if err := i.wait(ctx); err != nil {
+		hold.Release()
+		return nil, err
+	}
+	return hold, nil
+}
+
+// A Hold keeps a server that is ready.
+type Hold struct {
+	fleet    *Fleet
+	instance *instance
+	once     sync.Once
+}
+
+// Release gives the server free. It may be called more than once, and of nil.
+func (h *Hold) Release() {
+	if h != nil {
+		h.once.Do(func() { h.fleet.release(h.instance) })
+	}
 }
 
 // call makes one attempt; delivered is false if the server cannot have seen
@@ -199,7 +198,7 @@ func (f *Fleet) call(ctx context.Context, order Order, method string, params jso
 	var lost *upstream.LostError
 	switch {
 	case err == nil, errors.As(err, &answer):
-		f.answered(order)
+		f.answered(i)
 		return result, true, err
 	case errors.As(err, &lost):
 		f.lose(i)
@@ -210,8 +209,10 @@ func (f *Fleet) call(ctx context.Context, order Order, method string, params jso
 			return nil, true, ctx.Err()
 		}
 	case ctx.Err() != nil:
+		f.abandoned(ctx, i)
 		return nil, true, ctx.Err()
 	case bounded.expired() != nil:
+		f.abandoned(ctx, i)
 		f.probe(ctx, i)
 		return nil, true, bounded.expired()
 	default:
@@ -220,21 +221,43 @@ func (f *Fleet) call(ctx context.Context, order Order, method string, params jso
 }
 
 // acquire returns the instance for an order, new or running, with one use
-// more. Release gives the use back.
+// more. It waits for a place if there is none. Release gives the use back.
 func (f *Fleet) acquire(ctx context.Context, order Order) (*instance, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	var w *waiter
+	for {
+		i, err := f.join(ctx, order, w)
+		if err == nil && i == nil && w == nil {
+			w, err = f.enqueue(order)
+		}
+		if i != nil || err != nil {
+			f.dequeue(w)
+			return i, err
+		}
+		if err := f.linger(ctx, w); err != nil {
+			f.dequeue(w)
+			return nil, err
+		}
+	}
+}
+
+// join returns the instance for an order with one use more, or nil if there
+// is no place for it yet. f.mu is held.
+func (f *Fleet) join(ctx context.Context, order Order, w *waiter) (*instance, error) {
 	if f.closing {
 		return nil, ErrClosed
 	}
-	i := f.instances[order.key()]
-	if i != nil && (i.leaving() || i.order.Digest != order.Digest) {
-		f.replace(i)
-		i = nil
-	}
+	i := f.current(order)
 	if i == nil {
 		if err := f.rested(order); err != nil {
 			return nil, err
+		}
+		if err := f.fits(order); err != nil {
+			return nil, err
+		}
+		if !f.turn(order, w) || !f.clear(order) {
+			return nil, nil //nolint:nilnil // the two together say that there is no place yet
 		}
 		i = f.begin(ctx, order)
 	}
@@ -243,12 +266,23 @@ func (f *Fleet) acquire(ctx context.Context, order Order) (*instance, error) {
 	return i, nil
 }
 
+// current returns the instance that serves an order, or nil; one that cannot
+// is taken out of the way. f.mu is held.
+func (f *Fleet) current(order Order) *instance {
+	i := f.instances[order.key()]
+	if i != nil && (i.leaving() || i.order.Digest != order.Digest) {
+		f.replace(i)
+		return nil
+	}
+	return i
+}
+
 // begin starts a new instance. f.mu is held.
 func (f *Fleet) begin(ctx context.Context, order Order) *instance {
 	// Who ordered may leave; the start goes on for those who come after.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	i := &instance{
-		order: order, cancel: cancel,
+		order: order, limits: order.Limits.withDefaults(), cancel: cancel, used: time.Now(),
 		started: make(chan struct{}), done: make(chan struct{}), relist: make(chan struct{}, 1),
 	}
 	// Two containers of one server would write to the same mounts: the new one
@@ -267,7 +301,9 @@ func (f *Fleet) release(i *instance) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i.uses--
+	i.used = time.Now()
 	f.settle(i)
+	f.stir()
 }
 
 // lose keeps an instance whose stream has ended from further calls.
@@ -306,7 +342,7 @@ func (f *Fleet) settle(i *instance) {
 		f.end(i)
 	case i.ready && i.idle == nil:
 		var timer *time.Timer
-		timer = time.AfterFunc(i.order.Limits.withDefaults().Idle, func() {
+		timer = time.AfterFunc(i.limits.Idle, func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			if i.idle == timer { // else a call came while this waited for the lock
@@ -380,6 +416,7 @@ func (f *Fleet) Close() error {
 	for _, i := range f.all() {
 		f.end(i)
 	}
+	f.stir()
 	f.mu.Unlock()
 	f.lives.Wait()
 	return nil
@@ -396,20 +433,18 @@ type Status struct {
 	Calls int
 }
 
+func (s Status) compare(other Status) int {
+	return cmp.Or(cmp.Compare(s.Server, other.Server), cmp.Compare(s.Scope, other.Scope))
+}
+
 // Running describes the servers that run, by name and scope.
 func (f *Fleet) Running() []Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var running []Status
 	for _, i := range f.all() {
-		status := Status{Server: i.order.Spec.Server, Scope: i.order.Scope, State: i.state(), Calls: i.uses}
-		if i.ready {
-			status.Container = i.process.ID()
-		}
-		running = append(running, status)
+		running = append(running, i.status())
 	}
-	slices.SortFunc(running, func(a, b Status) int {
-		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Scope, b.Scope))
-	})
+	slices.SortFunc(running, Status.compare)
 	return running
 }

@@ -64,7 +64,7 @@ func TestWarmAndReady(t *testing.T) {
 			t.Error("Runs() = true before the start, want false")
 		}
 		if d := took(func() {
-			if err := w.fleet.Ready(t.Context(), o); err != nil {
+			if err := w.ready(o); err != nil {
 				t.Errorf("Ready() = %v, want nil", err)
 			}
 		}); d != time.Second {
@@ -401,7 +401,7 @@ func TestCloseTogether(t *testing.T) {
 			t.Errorf("Close() took %v, want the 5s of one server's end", d)
 		}
 		w.fleet.Warm(w.order("git", "mcp"))
-		if err := w.fleet.Ready(t.Context(), w.order("git", "mcp")); !errors.Is(err, fleet.ErrClosed) {
+		if err := w.ready(w.order("git", "mcp")); !errors.Is(err, fleet.ErrClosed) {
 			t.Errorf("Ready() after Close = %v, want ErrClosed", err)
 		}
 	})
@@ -492,7 +492,7 @@ func TestListChanged(t *testing.T) {
 		}
 		w.listed = func(upstream.Offer) error { return errTest }
 		w.answers(o, "grow", answerOf(1))
-		synctest.Wait()
+		pass(time.Second)                 // since the last listing
 		w.answers(o, "echo", answerOf(1)) // it keeps running, with the old list
 		if diff := cmp.Diff([]int{1, 2, 3}, w.listings); diff != "" {
 			t.Errorf("listings (-want +got):\n%s", diff)

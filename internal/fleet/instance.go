@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dockgate/dockgate/internal/sandbox"
@@ -15,7 +18,8 @@ import (
 // container. Fleet.mu guards everything but what is set before started is
 // closed and read after it.
 type instance struct {
-	order Order
+	order  Order
+	limits Limits // of the order, complete
 	// after are closed when the containers whose place this one takes are gone.
 	after  []<-chan struct{}
 	cancel context.CancelFunc
@@ -23,6 +27,9 @@ type instance struct {
 	started chan struct{} // closed when the start is over
 	done    chan struct{} // closed when nothing of the instance is left
 	relist  chan struct{} // one token: the server says that its offer changed
+
+	listening sync.WaitGroup // the subscription
+	listed    atomic.Bool    // the first listing is over
 
 	// Set by the start, before started is closed.
 	process sandbox.Process
@@ -35,6 +42,8 @@ type instance struct {
 	// Guarded by Fleet.mu.
 	ready    bool
 	uses     int
+	used     time.Time // when a use ended last, or the start began
+	given    int       // calls given up since one was answered
 	ending   bool
 	lost     bool // its stream has ended
 	outdated bool
@@ -69,6 +78,15 @@ func (i *instance) state() string {
 	}
 }
 
+// status needs Fleet.mu.
+func (i *instance) status() Status {
+	status := Status{Server: i.order.Spec.Server, Scope: i.order.Scope, State: i.state(), Calls: i.uses}
+	if i.ready {
+		status.Container = i.process.ID()
+	}
+	return status
+}
+
 // disarm stops the idle timer. Fleet.mu is held.
 func (i *instance) disarm() {
 	if i.idle != nil {
@@ -80,6 +98,7 @@ func (i *instance) disarm() {
 // live is the whole life of an instance.
 func (f *Fleet) live(ctx context.Context, i *instance) {
 	defer close(i.done)
+	defer i.listening.Wait()
 	defer i.cancel()
 	began := time.Now()
 	if i.err = f.start(ctx, i); i.err != nil {
@@ -111,13 +130,16 @@ func (f *Fleet) start(ctx context.Context, i *instance) error {
 	if err != nil {
 		return err
 	}
-	limit := i.order.Limits.withDefaults().Start
-	late := &TimeoutError{Server: i.order.Spec.Server, Doing: "start", Setting: "start", Limit: limit}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
+	life := ctx
+	late := &TimeoutError{Server: i.order.Spec.Server, Doing: "start", Setting: "start", Limit: i.limits.Start}
+	ctx, cancel := context.WithTimeoutCause(ctx, i.limits.Start, late)
 	defer cancel()
 	began := time.Now()
 	if err = f.launch(ctx, i); err == nil {
+		// Before the listing, so that no change falls between the two.
+		i.listening.Go(func() { f.listen(life, i) })
 		err = f.list(ctx, i)
+		i.listed.Store(true)
 	}
 	if err == nil {
 		err = f.opts.Record(Event{
@@ -209,18 +231,33 @@ func exitOf(p sandbox.Process) sandbox.Exit {
 	}
 }
 
-// list reads what the server offers and passes it on.
+// list reads what the server offers and passes it on. What cannot be read
+// leaves the server with what it offered before, if who ordered has that.
 func (f *Fleet) list(ctx context.Context, i *instance) error {
-	offer, err := i.session.Offer(ctx)
-	if err != nil {
+	late := &TimeoutError{Server: i.order.Spec.Server, Doing: "list", Setting: "list", Limit: i.limits.List}
+	listing, cancel := context.WithTimeoutCause(ctx, i.limits.List, late)
+	defer cancel()
+	offer, err := i.session.Offer(listing)
+	if err == nil && len(offer.Tools) == 0 && len(offer.Refused) > 0 {
+		err = fmt.Errorf("tools/list: %w", offer.Refused[0])
+	}
+	if err == nil {
+		return i.order.Listed(ctx, i.session.Info(), offer)
+	}
+	if listing.Err() != nil && ctx.Err() == nil {
+		err = late
+	}
+	var lost *upstream.LostError
+	if ctx.Err() != nil || errors.As(err, &lost) || i.order.Unlisted == nil {
 		return err
 	}
-	return i.order.Listed(ctx, i.session.Info(), offer)
+	return i.order.Unlisted(ctx, i.session.Info(), err)
 }
 
-// notified runs in the session's goroutine: it must not block.
+// notified runs in the session's goroutine: it must not block. A subscription
+// that begins after the listing may have missed a change before it.
 func (i *instance) notified(method string, _ json.RawMessage) {
-	if strings.HasSuffix(method, "/list_changed") {
+	if strings.HasSuffix(method, "/list_changed") || method == acknowledged && i.listed.Load() {
 		select {
 		case i.relist <- struct{}{}:
 		default: // a listing is due already
@@ -228,20 +265,27 @@ func (i *instance) notified(method string, _ json.RawMessage) {
 	}
 }
 
-// attend waits for the end of a running server, and lists anew when it asks for that.
+// relistPause is the least time between two listings.
+const relistPause = time.Second
+
+// attend waits for the end of a running server, and lists anew when it asks
+// for that, though not in the rhythm of a server that does so all the time.
 func (f *Fleet) attend(ctx context.Context, i *instance) {
+	asked := i.relist
+	var rested <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-i.session.Done():
 			return
-		case <-i.relist:
-			listing, cancel := context.WithTimeout(ctx, i.order.Limits.withDefaults().Call)
-			if err := f.list(listing, i); err != nil && ctx.Err() == nil {
+		case <-rested:
+			asked, rested = i.relist, nil
+		case <-asked:
+			asked, rested = nil, time.After(relistPause)
+			if err := f.list(ctx, i); err != nil && ctx.Err() == nil {
 				f.opts.Logger.Warn("keeping the old list", "server", i.order.Spec.Server, "err", err)
 			}
-			cancel()
 		}
 	}
 }
@@ -290,6 +334,7 @@ func (f *Fleet) forget(i *instance, event Event) {
 	if i.tried && event.Kind != "stop" && !errors.Is(event.Err, ErrStopped) && !engineWent(event.Err) {
 		f.setbacks[i.order.suspect()] = f.setbacks[i.order.suspect()].another(event.Err)
 	}
+	f.stir()
 	f.mu.Unlock()
 	if !rested {
 		return // nothing was started

@@ -242,7 +242,7 @@ func TestEras(t *testing.T) {
 				o := w.order("git", tt.image)
 				for _, want := range []string{tt.first, tt.second} {
 					w.received = nil
-					if err := w.fleet.Ready(t.Context(), o); err != nil {
+					if err := w.ready(o); err != nil {
 						t.Fatalf("Ready() = %v, want nil", err)
 					}
 					if diff := cmp.Diff(want, strings.Join(w.received, " ")); diff != "" {
@@ -270,7 +270,7 @@ func TestNoSecondProcess(t *testing.T) {
 			}
 			return nil
 		}
-		if err := w.fleet.Ready(t.Context(), w.order("git", "touchy")); !errors.Is(err, errTest) {
+		if err := w.ready(w.order("git", "touchy")); !errors.Is(err, errTest) {
 			t.Errorf("Ready() = %v, want the engine's error", err)
 		}
 		w.expectRunning()

@@ -147,6 +147,14 @@ func (w *world) call(ctx context.Context, o fleet.Order, tool string) (string, e
 	return string(result), err
 }
 
+// ready makes the ordered server ready, and lets it go.
+func (w *world) ready(o fleet.Order) error {
+	hold, err := w.fleet.Ready(w.t.Context(), o)
+	hold.Release()
+	hold.Release()
+	return err
+}
+
 func params(tool string) json.RawMessage { return json.RawMessage(`{"name":"` + tool + `"}`) }
 
 // answers makes a call that must succeed.

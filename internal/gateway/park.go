@@ -42,7 +42,7 @@ type parkedCall struct {
 	done      chan struct{} // closed when result and err are there
 	result    json.RawMessage
 	err       error
-	cancel    context.CancelFunc
+	cancel    context.CancelCauseFunc
 	given     <-chan struct{} // closed when the call is given up
 
 	mu     sync.Mutex
@@ -79,7 +79,8 @@ func identity(req *mcp.CallToolRequest) string {
 // park makes a call that may outlive this request.
 func (g *Gateway) park(ctx context.Context, req *mcp.CallToolRequest, params json.RawMessage, ref tool.Ref, do doing) (mcp.Result, error) {
 	client := g.client(ctx, req, params)
-	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), parkedFor)
+	limited, stop := context.WithTimeout(context.WithoutCancel(ctx), parkedFor)
+	detached, cancel := context.WithCancelCause(limited)
 	p := &parkedCall{
 		principal: client.Principal, same: identity(req), ref: ref, client: client,
 		questions: make(chan openQuestion), done: make(chan struct{}), cancel: cancel, given: detached.Done(),
@@ -96,9 +97,10 @@ func (g *Gateway) park(ctx context.Context, req *mcp.CallToolRequest, params jso
 	}
 	_, s := g.sessionOf(req)
 	s.calls.Go(func() {
-		defer cancel()
+		defer stop()
+		defer cancel(nil)
 		defer close(p.done)
-		defer context.AfterFunc(s.ended, cancel)() //nolint:contextcheck // it ends the call with the session
+		defer context.AfterFunc(s.ended, func() { cancel(nil) })() //nolint:contextcheck // it ends the call with the session
 		p.result, p.err = do(detached, client)
 	})
 	return g.attend(ctx, p)
@@ -110,7 +112,7 @@ func (g *Gateway) resume(ctx context.Context, req *mcp.CallToolRequest, params j
 	p := leg.call
 	answer, ok := req.Params.InputResponses[questionID].(*mcp.ElicitResult)
 	if client.Principal != p.principal || identity(req) != p.same || !ok {
-		p.cancel()
+		p.cancel(nil)
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState does not belong to this call, or its answer is missing"}
 	}
 	p.enter(client)
@@ -122,7 +124,7 @@ func (g *Gateway) resume(ctx context.Context, req *mcp.CallToolRequest, params j
 func (g *Gateway) attend(ctx context.Context, p *parkedCall) (mcp.Result, error) {
 	var patience <-chan time.Time
 	if p.leg().Waiting == nil {
-		timer := time.NewTimer(call.Patience)
+		timer := time.NewTimer(g.Caller.Patience)
 		defer timer.Stop()
 		patience = timer.C
 	}
@@ -130,18 +132,21 @@ func (g *Gateway) attend(ctx context.Context, p *parkedCall) (mcp.Result, error)
 	case <-p.done:
 		return toolResult(p.ref, p.result, p.err)
 	case <-patience:
-		p.cancel()
+		p.cancel(&call.PatienceError{Server: p.ref.Server, Patience: g.Caller.Patience})
 		<-p.done
-		return toolResult(p.ref, nil, g.late(p.ref.Server))
+		if call.Code(p.err) == call.CodeCancelled { // it did not come to the call itself
+			p.err = g.late(p.ref.Server)
+		}
+		return toolResult(p.ref, p.result, p.err)
 	case question := <-p.questions:
 		handle, err := g.parked.keep(parkedLeg{call: p, question: question})
 		if err != nil {
-			p.cancel()
+			p.cancel(nil)
 			return nil, err
 		}
 		return inputRequired(handle, question.question)
 	case <-ctx.Done():
-		p.cancel()
+		p.cancel(nil)
 		<-p.done
 		return nil, ctx.Err()
 	}

@@ -48,6 +48,9 @@ type Offer struct {
 	// Taken is when the server was asked; an offer that did not change since
 	// keeps the time of its first listing.
 	Taken time.Time
+	// Stale is why a later listing could not take this one's place; empty if
+	// the last listing succeeded.
+	Stale string
 }
 
 // A Tool is a tool definition with its digest, which is computed once, when
@@ -74,7 +77,8 @@ func (o Offer) Same(other Offer) bool {
 	}) &&
 		sameList(o.Prompts, other.Prompts) && sameList(o.Resources, other.Resources) &&
 		sameList(o.Templates, other.Templates) && bytes.Equal(o.Capabilities, other.Capabilities) &&
-		bytes.Equal(o.Info, other.Info) && bytes.Equal(o.Instructions, other.Instructions)
+		bytes.Equal(o.Info, other.Info) && bytes.Equal(o.Instructions, other.Instructions) &&
+		o.Stale == other.Stale
 }
 
 func sameList(a, b []json.RawMessage) bool {
@@ -181,6 +185,18 @@ func (i *Inventory) Put(ctx context.Context, key Key, offer Offer) (changed bool
 	delete(i.unsaved, key)
 	i.mu.Unlock()
 	return changed, nil
+}
+
+// Stale marks what was last offered under a key as what the server could not
+// list again, and reports whether anything was.
+func (i *Inventory) Stale(ctx context.Context, key Key, reason string) (bool, error) {
+	offer, ok, err := i.Offer(ctx, key)
+	if err != nil || !ok {
+		return false, err
+	}
+	offer.Stale = reason
+	_, err = i.Put(ctx, key, offer)
+	return true, err
 }
 
 // Era returns the era that an image last spoke, by the image's digest, or

@@ -89,6 +89,7 @@ func Compile(entry catalog.Server, settings map[string]any, image Image, host Ho
 		User:       image.Config.User,
 		Network:    effectiveNetwork(entry.Network.Mode),
 		Limits:     effectiveLimits(entry.Limits),
+		Stop:       entry.Timeouts.Stop,
 	}
 	if len(entry.Entrypoint) > 0 { // as with docker run: another entrypoint drops the image's command
 		spec.Entrypoint, spec.Command = c.expandAll("entrypoint", entry.Entrypoint), nil

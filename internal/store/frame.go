@@ -48,7 +48,7 @@ func unframe(data []byte) ([][]byte, error) {
 }
 
 // A framed offer has its format's version, then four lists and three raw
-// members.
+// members; one that is stale has the reason too.
 const (
 	offerVersion = "1"
 	offerParts   = 8
@@ -63,8 +63,14 @@ func frameOffer(o inventory.Offer) []byte {
 	for _, t := range o.Tools {
 		tools = append(tools, []byte(t.Name), []byte(t.Pin), t.JSON)
 	}
-	return frame([]byte(offerVersion), frame(tools...), frameList(o.Prompts), frameList(o.Resources),
-		frameList(o.Templates), o.Capabilities, o.Info, o.Instructions)
+	parts := [][]byte{
+		[]byte(offerVersion), frame(tools...), frameList(o.Prompts), frameList(o.Resources),
+		frameList(o.Templates), o.Capabilities, o.Info, o.Instructions,
+	}
+	if o.Stale != "" {
+		parts = append(parts, []byte(o.Stale))
+	}
+	return frame(parts...)
 }
 
 func frameList(list []json.RawMessage) []byte {
@@ -80,10 +86,13 @@ func unframeOffer(data []byte) (inventory.Offer, error) {
 	if err != nil {
 		return inventory.Offer{}, err
 	}
-	if len(parts) != offerParts || string(parts[0]) != offerVersion {
+	if len(parts) < offerParts || len(parts) > offerParts+1 || string(parts[0]) != offerVersion {
 		return inventory.Offer{}, errFrame
 	}
 	var o inventory.Offer
+	if len(parts) > offerParts {
+		o.Stale = string(parts[offerParts])
+	}
 	tools, err := unframe(parts[1])
 	if err != nil || len(tools)%3 != 0 {
 		return inventory.Offer{}, errFrame
