@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -18,6 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/moby/moby/client"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/dockgate/dockgate/test/engine"
 )
 
 // contentLabel holds the digest of all that an image was made of.
@@ -48,7 +49,7 @@ func load(ctx context.Context, docker *client.Client, tag, arch string, layers [
 		return err
 	})
 	both.Go(func() error {
-		err := send(ctx, docker, reader)
+		err := engine.Load(ctx, docker, reader)
 		reader.CloseWithError(err)
 		return err
 	})
@@ -115,28 +116,4 @@ func assemble(arch string, layers []layer, c config) (v1.Image, string, error) {
 	file.Config.Labels[contentLabel] = content
 	image, err = mutate.ConfigFile(image, file)
 	return image, content, err
-}
-
-// send loads an image into the engine. An image that the engine refuses is an
-// error in the answer.
-func send(ctx context.Context, docker *client.Client, image io.Reader) (err error) {
-	answer, err := docker.ImageLoad(ctx, image, client.ImageLoadWithQuiet(true))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, answer.Close()) }()
-	decoder := json.NewDecoder(answer)
-	for {
-		var message struct {
-			Error string `json:"error"`
-		}
-		switch err := decoder.Decode(&message); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		case message.Error != "":
-			return errors.New(message.Error)
-		}
-	}
 }

@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/moby/moby/client"
+)
+
+// ErrNoOwn says that this machine cannot run an engine of one's own.
+var ErrNoOwn = errors.New("no engine of one's own")
+
+// An Own is an engine for faults: nobody else uses it, and it keeps all that
+// it has in one folder. It is of the kind that DOCKER_HOST names.
+//
+// Its methods may not be called at the same time.
+type Own struct {
+	// Host is its address.
+	Host string
+	// Dir is its folder.
+	Dir string
+
+	script string
+	cmd    *exec.Cmd // nil unless it runs
+}
+
+// NewOwn returns an engine that keeps its data in a folder, which must have a
+// short path for the sake of its socket. It does not run yet. The error is
+// [ErrNoOwn] where there can be none: it needs root on Linux, and dockerd.
+func NewOwn(ctx context.Context, dir string) (*Own, error) {
+	if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
+		return nil, fmt.Errorf("%w: it needs root and dockerd", ErrNoOwn)
+	}
+	module, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return nil, err
+	}
+	root := filepath.Dir(strings.TrimSpace(string(module)))
+	return &Own{
+		Host: "unix://" + filepath.Join(dir, "engine.sock"), Dir: dir,
+		script: filepath.Join(root, "test", "engine.sh"),
+	}, nil
+}
+
+// Client returns a client of the engine. The caller closes it.
+func (o *Own) Client() (*client.Client, error) { return client.New(client.WithHost(o.Host)) }
+
+// Start starts the engine and returns when it answers.
+func (o *Own) Start(ctx context.Context) error {
+	log, err := os.OpenFile(o.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }() // the engine has its own
+	o.cmd = exec.Command(o.script, "own", o.Dir)
+	o.cmd.Stdout, o.cmd.Stderr = log, log
+	if err := o.cmd.Start(); err != nil {
+		return err
+	}
+	api, err := o.Client()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = api.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err = api.Ping(ctx, client.PingOptions{}); err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			said, _ := os.ReadFile(o.log())
+			return fmt.Errorf("engine in %s: %w\n%s", o.Dir, err, said)
+		}
+	}
+}
+
+func (o *Own) log() string { return filepath.Join(o.Dir, "dockerd.log") }
+
+// Stop asks the engine to end, as an operator does, and waits until it has.
+func (o *Own) Stop() error { return o.end(syscall.SIGTERM) }
+
+// Kill ends the engine at once, whatever it does.
+func (o *Own) Kill() error { return o.end(syscall.SIGKILL) }
+
+func (o *Own) end(signal syscall.Signal) error {
+	if o.cmd == nil {
+		return nil
+	}
+	cmd := o.cmd
+	o.cmd = nil
+	if err := cmd.Process.Signal(signal); err != nil {
+		return err
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) { // that is how it ends by a signal
+		return err
+	}
+	return nil
+}
+
+// Remove ends the engine and removes its folder. One that was killed is
+// started once more, so that it puts away what it has left.
+func (o *Own) Remove(ctx context.Context) error {
+	if o.cmd == nil {
+		if err := o.Start(ctx); err != nil {
+			return err
+		}
+	}
+	if err := o.Stop(); err != nil {
+		return err
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if at := strings.Fields(line)[1]; strings.HasPrefix(at, o.Dir+"/") {
+			if err := exec.CommandContext(ctx, "umount", "--lazy", at).Run(); err != nil {
+				return fmt.Errorf("umount %s: %w", at, err)
+			}
+		}
+	}
+	return os.RemoveAll(o.Dir)
+}
+
+// Take copies images from another engine.
+func (o *Own) Take(ctx context.Context, from *client.Client, images ...string) (err error) {
+	saved, err := from.ImageSave(ctx, images)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, saved.Close()) }()
+	api, err := o.Client()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, api.Close()) }()
+	return Load(ctx, api, saved)
+}
+
+// Load gives an archive of images to an engine. An image that it refuses is an
+// error in the answer.
+func Load(ctx context.Context, docker *client.Client, image io.Reader) (err error) {
+	answer, err := docker.ImageLoad(ctx, image, client.ImageLoadWithQuiet(true))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, answer.Close()) }()
+	decoder := json.NewDecoder(answer)
+	for {
+		var message struct {
+			Error string `json:"error"`
+		}
+		switch err := decoder.Decode(&message); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case message.Error != "":
+			return errors.New(message.Error)
+		}
+	}
+}
