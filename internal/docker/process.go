@@ -37,7 +37,7 @@ const (
 	trailTime = 2 * time.Second
 	// oomTime is how long the engine's word that the kernel killed for memory
 	// may take after the exit.
-	oomTime = 300 * time.Millisecond
+	oomTime = time.Second
 )
 
 // killedCode is 128 + SIGKILL.
