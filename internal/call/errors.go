@@ -33,6 +33,8 @@ const (
 	CodeStarting = "SERVER_STARTING"
 	// CodeAudit is a call refused because it could not be recorded.
 	CodeAudit = "AUDIT_ERROR"
+	// CodeQuota is a server for which there is no place, or not enough memory.
+	CodeQuota = "QUOTA_EXCEEDED"
 	// CodeCancelled is a call that its client gave up.
 	CodeCancelled = "CANCELLED"
 )

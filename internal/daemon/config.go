@@ -1,18 +1,18 @@
 package daemon
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/docker/go-units"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/gateway"
 	"github.com/dockgate/dockgate/internal/meta"
 )
@@ -26,6 +26,56 @@ type Config struct {
 	// Prefix names tools "server__tool" (server) or as they are (none).
 	Prefix   gateway.Prefix `yaml:"prefix"`
 	Approval Approval       `yaml:"approval"`
+	// Limits and Timeouts are those of entries that name none.
+	Limits   Limits   `yaml:"limits"`
+	Timeouts Timeouts `yaml:"timeouts"`
+	Quotas   Quotas   `yaml:"quotas"`
+	// Patience is how long a call without a progress token takes at most; zero
+	// is [call.DefaultPatience].
+	Patience Duration `yaml:"patience"`
+}
+
+// Limits bound a container. Zero is the default of [sandbox.Compile].
+type Limits struct {
+	Memory Size    `yaml:"memory"`
+	CPUs   float64 `yaml:"cpus"`
+	PIDs   int64   `yaml:"pids"`
+	Shm    Size    `yaml:"shm"`
+	Tmp    Size    `yaml:"tmp"`
+}
+
+func (l Limits) entry() catalog.Limits {
+	return catalog.Limits{Memory: int64(l.Memory), CPUs: l.CPUs, PIDs: l.PIDs, Shm: int64(l.Shm), Tmp: int64(l.Tmp)}
+}
+
+// Timeouts bound waiting, as in a catalog. Zero is the fleet's default.
+type Timeouts struct {
+	Start   Duration `yaml:"start"`
+	List    Duration `yaml:"list"`
+	Call    Duration `yaml:"call"`
+	CallMax Duration `yaml:"call_max"`
+	Idle    Duration `yaml:"idle"`
+	Stop    Duration `yaml:"stop"`
+}
+
+func (t Timeouts) entry() catalog.Timeouts {
+	return catalog.Timeouts{
+		Start: time.Duration(t.Start), List: time.Duration(t.List), Call: time.Duration(t.Call),
+		CallMax: time.Duration(t.CallMax), Idle: time.Duration(t.Idle), Stop: time.Duration(t.Stop),
+	}
+}
+
+// A Size is a number of bytes, written as "500MB".
+type Size int64
+
+// UnmarshalYAML reads a size as the Docker command line does, in powers of 1024.
+func (s *Size) UnmarshalYAML(node *yaml.Node) error {
+	parsed, err := units.RAMInBytes(node.Value)
+	if node.Kind != yaml.ScalarNode || err != nil || parsed <= 0 {
+		return fmt.Errorf("line %d: %q is no size above 0, such as 500MB or 2GB", node.Line, node.Value)
+	}
+	*s = Size(parsed)
+	return nil
 }
 
 // Approval says how people are asked.
@@ -76,13 +126,16 @@ func LoadConfig(path string) (Config, error) {
 		return Config{}, fmt.Errorf("read configuration: %w", err)
 	}
 	var config Config
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&config); err != nil && !errors.Is(err, io.EOF) {
-		problem := strings.TrimPrefix(err.Error(), "yaml: ")
-		return Config{}, &ConfigError{Place: path, Problem: strings.ReplaceAll(problem, "unmarshal errors:\n  ", "")}
+	if err := decode(path, data, &config); err != nil {
+		return Config{}, err
 	}
+	config.Quotas = config.Quotas.from(path)
 	return config, config.Check(path)
+}
+
+// yamlProblem is a decoder's error without its own words around it.
+func yamlProblem(err error) string {
+	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "unmarshal errors:\n  ", "")
 }
 
 // Check reports a value that a Config cannot have; place is where it was written.
@@ -101,7 +154,30 @@ func (c Config) Check(place string) error {
 	if c.Approval.Mode != "" && !slices.Contains(modes, c.Approval.Mode) {
 		return &ConfigError{Place: place, Problem: fmt.Sprintf("approval.mode: unknown value %q; known: %s", c.Approval.Mode, join(modes))}
 	}
-	return nil
+	return c.checkBounds(place)
+}
+
+// checkBounds reports limits that nothing can run with, or that contradict
+// each other.
+func (c Config) checkBounds(place string) error {
+	l, t := c.Limits, c.Timeouts
+	perServer := Size(c.Quotas.MaxMemoryPerServer.Max)
+	problem := ""
+	switch {
+	case l.Memory > 0 && l.Memory < leastMemory:
+		problem = "limits.memory: is less than 6MB, the least that an engine takes"
+	case perServer > 0 && l.Memory > perServer:
+		problem = "limits.memory: is more than quotas.max_memory_per_server"
+	case l.CPUs != 0 && !(l.CPUs >= 0.01 && l.CPUs <= 1<<16):
+		problem = fmt.Sprintf("limits.cpus: is %v, want 0.01 or more", l.CPUs)
+	case l.PIDs < 0:
+		problem = "limits.pids: is negative"
+	case t.CallMax > 0 && t.CallMax < t.Call:
+		problem = "timeouts.call_max: is less than timeouts.call"
+	default:
+		return nil
+	}
+	return &ConfigError{Place: place, Problem: problem}
 }
 
 func join[S ~string](words []S) string {

@@ -50,6 +50,8 @@ type Options struct {
 // A Daemon is all the parts of a gateway.
 type Daemon struct {
 	Options
+	// Quotas are those that hold here.
+	Quotas  Quotas
 	Store   *store.DB
 	Catalog *catalog.Catalog
 	// Notes say which catalog entries replaced others.
@@ -80,6 +82,9 @@ func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
+	if err := d.bound(); err != nil {
+		return nil, err
+	}
 	if d.Catalog, d.Notes, err = LoadCatalog(o.Config.Catalogs); err != nil {
 		return nil, err
 	}
@@ -164,6 +169,7 @@ func (d *Daemon) wire() {
 		Unenforced: func() []string {
 			return d.Images.Unenforced()
 		},
+		Bounds: d.bounds(),
 	}
 	offers := inventory.New(d.Store, d.Store)
 	d.Fleet = fleet.New(fleet.Options{
@@ -172,6 +178,7 @@ func (d *Daemon) wire() {
 		Eras:   offers,
 		Unlock: d.unlock,
 		Record: d.recordEvent,
+		Quota:  fleet.Quota{Running: d.Quotas.MaxRunning, Memory: d.Quotas.MaxTotalMemory},
 		Logger: d.Logger,
 	})
 	d.closers = append(d.closers, d.Fleet.Close)
@@ -182,6 +189,7 @@ func (d *Daemon) wire() {
 	d.Caller = call.New(call.Options{
 		Planner: d.Planner, Book: d.Book, Record: d.Audit, Fleet: d.Fleet, Offers: offers,
 		ApprovalWait: wait, Logger: d.Logger,
+		Patience: time.Duration(d.Config.Patience), MaxCall: time.Duration(d.Quotas.MaxCall.Max),
 	})
 	d.closers = append(d.closers, d.Caller.Close)
 	d.Find = finder(d.Catalog)

@@ -38,7 +38,8 @@ func (d *Daemon) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 // watchEvery is how soon another process's change of the active servers is seen.
 const watchEvery = 250 * time.Millisecond
 
-// watch tells the gateway of everything that may change its lists.
+// watch tells the gateway of everything that may change its lists, and starts
+// in advance what is to be.
 func (d *Daemon) watch(ctx context.Context) error {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -46,6 +47,8 @@ func (d *Daemon) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	started := map[string]bool{}
+	d.warm(ctx, principal.Local, started)
 	for {
 		decided, listed := d.Book.Changed(), d.Caller.Offers.Changed()
 		select {
@@ -66,6 +69,7 @@ func (d *Daemon) watch(ctx context.Context) error {
 		}
 		d.Planner.ForgetAll()
 		d.Gateway.Changed(ctx)
+		d.warm(ctx, principal.Local, started)
 	}
 }
 

@@ -44,7 +44,7 @@ func (d *Daemon) Configure(ctx context.Context, who principal.Principal, server 
 func (d *Daemon) try(ctx context.Context, who principal.Principal, entry catalog.Server, settings map[string]any) error {
 	planner := &plan.Planner{
 		Catalog: d.Planner.Catalog, Settings: fixed(settings), Images: d.Images,
-		Host: d.Planner.Host, Unenforced: d.Planner.Unenforced,
+		Host: d.Planner.Host, Unenforced: d.Planner.Unenforced, Bounds: d.Planner.Bounds,
 	}
 	_, err := planner.Plan(ctx, who, entry.Name)
 	if plan.Unresolved(err) {

@@ -53,7 +53,7 @@ type Settings interface {
 	Settings(ctx context.Context, who principal.Principal, server string) (map[string]any, error)
 }
 
-// A Planner makes plans. All fields are required.
+// A Planner makes plans. All fields but Bounds are required.
 type Planner struct {
 	// Catalog returns the catalog as it is now.
 	Catalog  func() *catalog.Catalog
@@ -62,6 +62,7 @@ type Planner struct {
 	Host     sandbox.Host
 	// Unenforced returns the engine's words for limits that it cannot enforce.
 	Unenforced func() []string
+	Bounds     Bounds
 
 	mu   sync.Mutex
 	kept map[cacheKey]kept
@@ -157,7 +158,7 @@ func (p *Planner) entry(server string) (catalog.Server, error) {
 	if err != nil {
 		return catalog.Server{}, err
 	}
-	return entry, nil
+	return p.Bounds.apply(entry)
 }
 
 // Supported returns nil if an entry can be run, else an [*UnsupportedError].

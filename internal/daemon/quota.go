@@ -1,0 +1,235 @@
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/docker/go-units"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/dockgate/dockgate/internal/fleet"
+	"github.com/dockgate/dockgate/internal/plan"
+)
+
+// DefaultMaxRunning is how many servers run for one caller at a time.
+const DefaultMaxRunning = 5
+
+// Quotas bound what runs for one caller at a time. A zero bound is not set.
+type Quotas struct {
+	// MaxRunning is how many servers run; [DefaultMaxRunning] if not set.
+	MaxRunning fleet.Bound
+	// MaxMemoryPerServer is the most memory that a server may ask for, in bytes.
+	MaxMemoryPerServer fleet.Bound
+	// MaxTotalMemory is the sum of the memory limits of what runs, in bytes.
+	MaxTotalMemory fleet.Bound
+	// MaxCall is how long any call takes at most, a [time.Duration].
+	MaxCall fleet.Bound
+	// Unused are keys that were read and have no effect.
+	Unused []string
+}
+
+// A quota is one of them, with its names in files: ours, and the one that
+// mcp-limits.yaml has.
+type quota struct {
+	name, seed string
+	bound      *fleet.Bound
+	parse      func(text string) (int64, error)
+}
+
+func (q *Quotas) each() []quota {
+	return []quota{
+		{"max_running", "max_concurrent_mcps", &q.MaxRunning, parseCount},
+		{"max_memory_per_server", "max_memory_per_mcp", &q.MaxMemoryPerServer, parseSize},
+		{"max_total_memory", "", &q.MaxTotalMemory, parseSize},
+		{"max_call", "max_execution_time", &q.MaxCall, parseDuration},
+	}
+}
+
+// keyRemote is the quota of remote servers, of which there are none yet.
+const keyRemote = "max_gateway_mcps"
+
+// UnmarshalYAML reads quotas under either of their names. It returns every
+// mistake at once.
+func (q *Quotas) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind != yaml.MappingNode {
+		return fmt.Errorf("line %d: quotas: want a mapping", node.Line)
+	}
+	var problems []string
+	seen := map[*fleet.Bound]bool{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		if err := q.set(key.Value, value, seen); err != nil {
+			problems = append(problems, fmt.Sprintf("line %d: quotas.%s: %v", key.Line, key.Value, err))
+		}
+	}
+	if len(problems) > 0 {
+		return &yaml.TypeError{Errors: problems}
+	}
+	return nil
+}
+
+func (q *Quotas) set(name string, value *yaml.Node, seen map[*fleet.Bound]bool) error {
+	if value.Kind != yaml.ScalarNode {
+		return errors.New("want a single value")
+	}
+	if name == keyRemote {
+		_, err := parseCount(value.Value)
+		q.Unused = append(q.Unused, name)
+		return err
+	}
+	for _, one := range q.each() {
+		if name != one.name && (name != one.seed || one.seed == "") {
+			continue
+		}
+		if seen[one.bound] {
+			return fmt.Errorf("is set twice; %s and %s are the same", one.name, one.seed)
+		}
+		seen[one.bound] = true
+		var err error
+		one.bound.Max, err = one.parse(value.Value)
+		return err
+	}
+	return errors.New("is no quota; known: max_running, max_memory_per_server, max_total_memory, max_call")
+}
+
+// The least of what a quota can be; zero would mean that there is none.
+
+func parseCount(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("is %q, want a whole number above 0", text)
+	}
+	return n, nil
+}
+
+// leastMemory is what engines take.
+const leastMemory = 6 << 20
+
+func parseSize(text string) (int64, error) {
+	n, err := units.RAMInBytes(text)
+	if err != nil || n < leastMemory {
+		return 0, fmt.Errorf("is %q, want a size of 6MB or more, such as 500MB or 2GB", text)
+	}
+	return n, nil
+}
+
+func parseDuration(text string) (int64, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("is %q, want a duration above 0, such as 30s or 5m", text)
+	}
+	return int64(d), nil
+}
+
+// from says where the quotas were set.
+func (q Quotas) from(place string) Quotas {
+	for _, one := range q.each() {
+		if one.bound.Max > 0 {
+			one.bound.Place = place
+		}
+	}
+	return q
+}
+
+// loweredBy returns the quotas with what others set lower, and the names of
+// those that are not.
+func (q Quotas) loweredBy(others Quotas) (lowered Quotas, ignored []string) {
+	theirs := others.each()
+	for i, ours := range q.each() {
+		their := *theirs[i].bound
+		switch {
+		case their.Max == 0:
+		case ours.bound.Max == 0 || their.Max <= ours.bound.Max:
+			*ours.bound = their
+		default:
+			ignored = append(ignored, ours.name)
+		}
+	}
+	return q, append(ignored, others.Unused...)
+}
+
+// projectFiles are where a project lowers quotas, in its folder.
+func projectFiles() []string {
+	return []string{filepath.Join(".dockgate", "mcp-limits.yaml"), filepath.Join(".go-ent", "mcp-limits.yaml")}
+}
+
+// maxProjectFile is how long such a file may be, in bytes.
+const maxProjectFile = 64 << 10
+
+// loadProject reads the quotas of a project's file; ok is false if there is none.
+func loadProject(path string) (quotas Quotas, ok bool, err error) {
+	found, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return Quotas{}, false, nil
+	}
+	if err != nil {
+		return Quotas{}, false, fmt.Errorf("read quotas: %w", err)
+	}
+	if !found.Mode().IsRegular() || found.Size() > maxProjectFile {
+		return Quotas{}, false, &ConfigError{Place: path, Problem: "is not a file of at most 64kB"}
+	}
+	data, err := os.ReadFile(path) //nolint:gosec // its name is fixed, and it can only lower
+	if err != nil {
+		return Quotas{}, false, fmt.Errorf("read quotas: %w", err)
+	}
+	var content struct {
+		Quotas Quotas `yaml:"quotas"`
+	}
+	if err := decode(path, data, &content); err != nil {
+		return Quotas{}, false, err
+	}
+	return content.Quotas.from(path), true, nil
+}
+
+// decode reads YAML without unknown fields.
+func decode(path string, data []byte, into any) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return &ConfigError{Place: path, Problem: yamlProblem(err)}
+	}
+	return nil
+}
+
+// bound works out what holds: the user's quotas or the defaults, lowered by
+// the project's files.
+func (d *Daemon) bound() error {
+	d.Quotas = d.Config.Quotas
+	if d.Quotas.MaxRunning.Max == 0 {
+		d.Quotas.MaxRunning = fleet.Bound{Max: DefaultMaxRunning}
+	}
+	for _, name := range d.Quotas.Unused {
+		d.Logger.Info("quota has no effect yet", "quota", name)
+	}
+	for _, name := range projectFiles() {
+		path := filepath.Join(d.Dir, name)
+		project, ok, err := loadProject(path)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		var ignored []string
+		d.Quotas, ignored = d.Quotas.loweredBy(project)
+		d.Logger.Info("quotas lowered by the project", "file", path)
+		for _, name := range ignored {
+			d.Logger.Info("quota of the project has no effect", "file", path, "quota", name)
+		}
+	}
+	return nil
+}
+
+// bounds are what the configuration says of every server.
+func (d *Daemon) bounds() plan.Bounds {
+	return plan.Bounds{
+		Limits: d.Config.Limits.entry(), Timeouts: d.Config.Timeouts.entry(),
+		MaxMemory: d.Quotas.MaxMemoryPerServer.Max, MaxMemoryPlace: d.Quotas.MaxMemoryPerServer.Place,
+	}
+}
