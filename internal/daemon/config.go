@@ -33,6 +33,8 @@ type Config struct {
 	// Patience is how long a call without a progress token takes at most; zero
 	// is [call.DefaultPatience].
 	Patience Duration `yaml:"patience"`
+	// Lists bound what clients see.
+	Lists Lists `yaml:"lists"`
 }
 
 // Limits bound a container. Zero is the default of [sandbox.Compile].
@@ -76,6 +78,17 @@ func (s *Size) UnmarshalYAML(node *yaml.Node) error {
 	}
 	*s = Size(parsed)
 	return nil
+}
+
+// Lists are how much is listed. What is beyond is left out, with a warning.
+type Lists struct {
+	// Servers is how many servers' tools are listed; zero is 1,000.
+	Servers int `yaml:"servers"`
+	// ToolsPerServer is how many tools one server may have, and how many
+	// prompts and resources; zero is 1,000.
+	ToolsPerServer int `yaml:"tools_per_server"`
+	// Tools is how many tools are listed in all; zero is 10,000.
+	Tools int `yaml:"tools"`
 }
 
 // Approval says how people are asked.
@@ -145,6 +158,9 @@ func (c Config) Check(place string) error {
 		if !slices.Contains(groups, group) {
 			return &ConfigError{Place: place, Problem: fmt.Sprintf("expose: unknown group %q; known: %s", group, join(groups))}
 		}
+	}
+	if min(c.Lists.Servers, c.Lists.ToolsPerServer, c.Lists.Tools) < 0 {
+		return &ConfigError{Place: place, Problem: "lists: a negative number"}
 	}
 	prefixes := []gateway.Prefix{gateway.PrefixServer, gateway.PrefixNone}
 	if c.Prefix != "" && !slices.Contains(prefixes, c.Prefix) {

@@ -180,6 +180,8 @@ func (d *Daemon) wire() {
 		Record: d.recordEvent,
 		Quota:  fleet.Quota{Running: d.Quotas.MaxRunning, Memory: d.Quotas.MaxTotalMemory},
 		Logger: d.Logger,
+
+		MaxEntries: d.Config.Lists.ToolsPerServer,
 	})
 	d.closers = append(d.closers, d.Fleet.Close)
 	wait := time.Duration(d.Config.Approval.Wait)
@@ -218,6 +220,7 @@ func (d *Daemon) openGateway() error {
 		},
 		Expose:   d.exposed(),
 		Prefix:   prefix,
+		Bounds:   gateway.Bounds{Servers: d.Config.Lists.Servers, Tools: d.Config.Lists.Tools},
 		Approved: d.approved,
 		Logger:   d.Logger,
 	})

@@ -98,6 +98,9 @@ type Options struct {
 	// Record is told of every start and stop. An error from it refuses the
 	// start; one about a stop is logged.
 	Record func(Event) error
+	// MaxEntries is how many entries of each kind a server may offer; see
+	// [upstream.Options].
+	MaxEntries int
 	// Quota is each owner's. The zero Quota bounds nothing.
 	Quota  Quota
 	Logger *slog.Logger

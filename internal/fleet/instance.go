@@ -187,10 +187,11 @@ func (f *Fleet) connect(ctx context.Context, i *instance, spec sandbox.Spec, era
 		return err
 	}
 	i.session, err = upstream.Connect(ctx, i.process, upstream.Options{
-		Client: f.opts.Client,
-		Era:    era,
-		Logger: f.opts.Logger,
-		Notify: i.notified,
+		Client:     f.opts.Client,
+		Era:        era,
+		MaxEntries: f.opts.MaxEntries,
+		Logger:     f.opts.Logger,
+		Notify:     i.notified,
 	})
 	return err
 }

@@ -35,7 +35,7 @@ const (
 	Direct meta.Group = "direct"
 )
 
-// Options are what a Gateway needs; all are required.
+// Options are what a Gateway needs; all but Bounds are required.
 type Options struct {
 	Version string
 	Caller  *call.Caller
@@ -44,6 +44,8 @@ type Options struct {
 	// Expose are the groups that are listed.
 	Expose []meta.Group
 	Prefix Prefix
+	// Bounds are what one client sees at most.
+	Bounds Bounds
 	// Approved returns the names of the servers that are approved.
 	Approved func() []string
 	Logger   *slog.Logger

@@ -84,6 +84,10 @@ func (w *menuWriter) tool(ref tool.Ref, definition json.RawMessage, taken map[st
 		_, other := w.tools[name]
 		return own || other
 	})
+	definition, err := listable(definition)
+	if err != nil {
+		return err
+	}
 	renamed, err := rename(definition, name)
 	if err != nil {
 		return err

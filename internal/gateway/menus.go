@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,7 +24,23 @@ import (
 type menus struct {
 	mu   sync.Mutex
 	each map[principal.Principal]*menu
+	// warned are the bounds of which it was said that they were passed.
+	warned map[string]bool
 }
+
+// Bounds are what one client sees at most.
+type Bounds struct {
+	// Servers is how many servers' tools are listed; [DefaultServers] if zero.
+	Servers int
+	// Tools is how many tools of servers are listed; [DefaultTools] if zero.
+	Tools int
+}
+
+// The bounds of a gateway that is told none.
+const (
+	DefaultServers = 1000
+	DefaultTools   = 10_000
+)
 
 // menu returns what the sender of a request sees.
 func (g *Gateway) menu(ctx context.Context, req mcp.Request) (*menu, error) {
@@ -74,6 +91,10 @@ func (g *Gateway) write(ctx context.Context, who principal.Principal) (*menu, er
 	if err != nil {
 		return nil, err
 	}
+	if most := cmp.Or(g.Bounds.Servers, DefaultServers); len(names) > most {
+		g.leaveOut(ctx, "servers", most)
+		names = names[:most]
+	}
 	plans := make(map[string]plan.Plan, len(names))
 	for _, name := range names {
 		made, err := g.Desk.Planner.Plan(ctx, who, name)
@@ -92,6 +113,29 @@ func (g *Gateway) write(ctx context.Context, who principal.Principal) (*menu, er
 		}
 	}
 	return w.finish(), nil
+}
+
+// full reports that no more tools are to be listed.
+func (g *Gateway) full(ctx context.Context, w *menuWriter) bool {
+	most := cmp.Or(g.Bounds.Tools, DefaultTools)
+	if len(w.tools) < most {
+		return false
+	}
+	g.leaveOut(ctx, "tools", most)
+	return true
+}
+
+// leaveOut says once that more than a bound allows was to be listed. The menus
+// are locked.
+func (g *Gateway) leaveOut(ctx context.Context, what string, most int) {
+	if g.menus.warned[what] {
+		return
+	}
+	if g.menus.warned == nil {
+		g.menus.warned = make(map[string]bool)
+	}
+	g.menus.warned[what] = true
+	g.Logger.WarnContext(ctx, "too many to list, the rest is left out", "kind", what, "most", most)
 }
 
 // listed returns the servers whose tools a principal sees, sorted.
@@ -130,6 +174,9 @@ func (g *Gateway) writeServer(ctx context.Context, w *menuWriter, name string, p
 		}
 	}
 	for _, t := range offer.Tools {
+		if g.full(ctx, w) {
+			break
+		}
 		if definition := g.approvedDefinition(made, t); definition != nil {
 			skip("tool", w.tool(tool.Ref{Server: name, Name: t.Name}, definition, g.own))
 		}
@@ -158,6 +205,9 @@ func (g *Gateway) approvedDefinition(made plan.Plan, t inventory.Tool) json.RawM
 
 func (g *Gateway) writeSnapshot(ctx context.Context, w *menuWriter, entry catalog.Server) error {
 	for _, t := range entry.Tools {
+		if g.full(ctx, w) {
+			break
+		}
 		if t.InputSchema == nil {
 			t.InputSchema = json.RawMessage(`{"type":"object"}`)
 		}

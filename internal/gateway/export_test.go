@@ -1,0 +1,4 @@
+package gateway
+
+// Listable is listable, for tables of tools that no SDK would send.
+var Listable = listable
