@@ -41,6 +41,16 @@ type listedServer struct {
 	State       daemon.State   `json:"state"`
 	// Reason says why the state is not "approved", where there is more to say.
 	Reason string `json:"reason,omitempty"`
+	// Stale says why the tools are those of an earlier listing.
+	Stale string `json:"stale,omitempty"`
+}
+
+// standing is the state in words, for a table.
+func (l listedServer) standing() string {
+	if l.Stale != "" {
+		return string(l.State) + ", tools stale"
+	}
+	return string(l.State)
 }
 
 func newListedServer(ctx context.Context, d *daemon.Daemon, entry catalog.Server) (listedServer, error) {
@@ -50,7 +60,7 @@ func newListedServer(ctx context.Context, d *daemon.Daemon, entry catalog.Server
 	}
 	listed := listedServer{
 		Name: entry.Name, Title: entry.Title, Description: entry.Description, Origin: entry.Origin,
-		Image: entry.Image, Active: standing.Active, State: standing.State,
+		Image: entry.Image, Active: standing.Active, State: standing.State, Stale: standing.Stale,
 	}
 	if standing.Reason != nil {
 		listed.Reason = standing.Reason.Error()
@@ -94,7 +104,7 @@ func listCatalog(cmd *cobra.Command, d *daemon.Daemon, out output) error {
 		if listed.Active {
 			mark = "yes"
 		}
-		rows = append(rows, []string{listed.Name, mark, string(listed.State), listed.Origin.Catalog, shorten(listed.Description, 60)})
+		rows = append(rows, []string{listed.Name, mark, listed.standing(), listed.Origin.Catalog, shorten(listed.Description, 60)})
 	}
 	return out.print(cmd, servers, func() error {
 		return writeTable(cmd.OutOrStdout(), []string{"NAME", "ACTIVE", "STATE", "CATALOG", "DESCRIPTION"}, rows)
@@ -141,7 +151,7 @@ func showEntry(cmd *cobra.Command, d *daemon.Daemon, entry catalog.Server) error
 	line("title:", entry.Title)
 	line("about:", entry.Description)
 	line("catalog:", entry.Origin.String())
-	state := string(listed.State)
+	state := listed.standing()
 	if listed.Active {
 		state += ", active"
 	}
@@ -151,6 +161,7 @@ func showEntry(cmd *cobra.Command, d *daemon.Daemon, entry catalog.Server) error
 			line("", reason)
 		}
 	}
+	line("", listed.Stale)
 	line("unsupported:", entry.Unsupported)
 	line("image:", entry.Image)
 	if entry.Remote != nil {

@@ -19,7 +19,9 @@ func newList(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List your active servers with their settings",
-		Long:  `List your active servers with their settings, and what they wait for.` + exits,
+		Long:  `List your active servers with their settings, and what they wait for.
+Tools are stale if the server could not list them when it was asked last; it
+then keeps those that it listed before.` + exits,
 		Example: `  dockgate ls
   dockgate ls --json`,
 		Args: cobra.NoArgs,
@@ -63,7 +65,7 @@ func listActive(cmd *cobra.Command, d *daemon.Daemon, out output) error {
 			return err
 		}
 		servers = append(servers, activeServer{listed, settings})
-		rows = append(rows, []string{name, string(listed.State), shown})
+		rows = append(rows, []string{name, listed.standing(), shown})
 	}
 	return out.print(cmd, servers, func() error {
 		if len(servers) == 0 {

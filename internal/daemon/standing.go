@@ -34,6 +34,8 @@ type Standing struct {
 	State  State
 	// Reason is the error behind a State that needs work, else nil.
 	Reason error
+	// Stale is why the tools are those of an earlier listing, or empty.
+	Stale string
 }
 
 // Standing returns where a server stands for a caller, without an engine. The
@@ -54,6 +56,13 @@ func (d *Daemon) Standing(ctx context.Context, who principal.Principal, server s
 	switch {
 	case err == nil:
 		standing.State = stateOf(d.Book.CheckDigest(approval.Key{Server: server, GrantDigest: made.GrantDigest}))
+		if standing.State == StateApproved {
+			offer, _, err := d.Caller.Offer(ctx, made)
+			if err != nil {
+				return Standing{}, err
+			}
+			standing.Stale = offer.Stale
+		}
 	case errors.As(err, &unknown):
 		standing.State = StateUnknown
 	case errors.As(err, &unsupported):

@@ -208,13 +208,19 @@ func (d *Desk) active(ctx context.Context, client call.Client, _ json.RawMessage
 		Name  string `json:"name"`
 		State string `json:"state"`
 		Tools int    `json:"tools"`
+		// Stale is why the tools are those of an earlier listing.
+		Stale string `json:"stale,omitempty"`
 	}
 	servers := make([]server, 0, len(names))
 	lines := make([]string, 0, len(names))
 	for _, name := range names {
 		state, _, offer := d.state(ctx, client.Principal, name)
-		servers = append(servers, server{Name: name, State: state, Tools: len(offer.Tools)})
-		lines = append(lines, fmt.Sprintf("- %s (%s, %d tools)", name, state, len(offer.Tools)))
+		servers = append(servers, server{Name: name, State: state, Tools: len(offer.Tools), Stale: offer.Stale})
+		line := fmt.Sprintf("- %s (%s, %d tools", name, state, len(offer.Tools))
+		if offer.Stale != "" {
+			line += ", as listed before: " + offer.Stale
+		}
+		lines = append(lines, line+")")
 	}
 	text := "No server is active. Find one with mcp_find."
 	if len(lines) > 0 {
