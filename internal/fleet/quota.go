@@ -71,7 +71,7 @@ func (e *QuotaError) Error() string {
 	text := fmt.Sprintf("%s: no place for server %q, because no more than %s may run; in use by %s",
 		e.Code(), e.Server, e.amount(e.Bound.Max), strings.Join(holders, ", "))
 	if e.Waiting > 0 {
-		text += fmt.Sprintf("; %d wait", e.Waiting)
+		text += fmt.Sprintf("; waiting: %d", e.Waiting)
 	}
 	return text
 }
@@ -79,6 +79,9 @@ func (e *QuotaError) Error() string {
 func (e *QuotaError) amount(n int64) string {
 	if e.Setting == "max_total_memory" {
 		return units.BytesSize(float64(n)) + " of memory"
+	}
+	if n == 1 {
+		return "1 server"
 	}
 	return fmt.Sprintf("%d servers", n)
 }

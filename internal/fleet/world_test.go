@@ -51,6 +51,12 @@ type world struct {
 // nothing is left of it.
 func inWorld(t *testing.T, run func(*testing.T, *world)) {
 	t.Helper()
+	inWorldWith(t, fleet.Quota{}, run)
+}
+
+// inWorldWith is inWorld where every owner has a quota.
+func inWorldWith(t *testing.T, quota fleet.Quota, run func(*testing.T, *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, eras: make(map[string]string), tools: 1}
 		w.fake = &sandboxtest.Fake{Servers: map[string]sandboxtest.Server{
@@ -68,6 +74,7 @@ func inWorld(t *testing.T, run func(*testing.T, *world)) {
 				return spec, nil
 			},
 			Record: w.record,
+			Quota:  quota,
 			Logger: slog.New(slog.DiscardHandler),
 		})
 		run(t, w)
