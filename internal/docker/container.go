@@ -23,17 +23,13 @@ const (
 	labelExpires = "dockgate.expires" // when anybody may remove it, RFC 3339
 )
 
-// lifetime is how long a container is protected from gateways of other state
-// folders.
-const lifetime = 24 * time.Hour
-
 // labels are what an object of the server carries.
 func (e *Engine) labels(owner, server string, now time.Time) map[string]string {
 	return map[string]string{
 		labelState:   e.state,
 		labelOwner:   owner,
 		labelServer:  server,
-		labelExpires: now.Add(lifetime).UTC().Format(time.RFC3339),
+		labelExpires: now.Add(sandbox.Lifetime).UTC().Format(time.RFC3339),
 	}
 }
 

@@ -74,7 +74,7 @@ func (e *StartError) Hint() string {
 // A LostError is a server that went away during a call.
 type LostError struct {
 	Server string
-	// Why is [ErrStopped] or [ErrSilent] if the fleet ended the server, a
+	// Why is [ErrStopped], [ErrExpired] or [ErrSilent] if the fleet ended it, a
 	// [*MemoryError] if the kernel did; nil if it went by itself.
 	Why error
 	// Exit and Stderr say how it went by itself.
@@ -101,7 +101,7 @@ func (e *LostError) Unwrap() error { return e.Why }
 func (e *LostError) Hint() string {
 	var full *MemoryError
 	switch {
-	case errors.Is(e.Why, ErrStopped), errors.As(e.Why, &full):
+	case errors.Is(e.Why, ErrStopped), errors.Is(e.Why, ErrExpired), errors.As(e.Why, &full):
 		return ""
 	default:
 		return "see what it wrote: dockgate logs " + e.Server

@@ -273,7 +273,7 @@ func (f *Fleet) join(ctx context.Context, order Order, w *waiter) (*instance, er
 // is taken out of the way. f.mu is held.
 func (f *Fleet) current(order Order) *instance {
 	i := f.instances[order.key()]
-	if i != nil && (i.leaving() || i.order.Digest != order.Digest) {
+	if i != nil && (i.leaving() || i.order.Digest != order.Digest || i.age() >= retireAge) {
 		f.replace(i)
 		return nil
 	}
@@ -285,7 +285,7 @@ func (f *Fleet) begin(ctx context.Context, order Order) *instance {
 	// Who ordered may leave; the start goes on for those who come after.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	i := &instance{
-		order: order, limits: order.Limits.withDefaults(), cancel: cancel, used: time.Now(),
+		order: order, limits: order.Limits.withDefaults(), cancel: cancel, born: time.Now(), used: time.Now(),
 		started: make(chan struct{}), done: make(chan struct{}), relist: make(chan struct{}, 1),
 	}
 	// Two containers of one server would write to the same mounts: the new one
@@ -334,18 +334,18 @@ func (f *Fleet) replace(i *instance) {
 }
 
 // settle re-checks what must hold after every change of an instance, and is
-// the only place that ends one by itself: not in use, and either outdated or
-// idle for long enough, exactly once. f.mu is held.
+// the only place that ends one by itself: not in use, and either outdated, old,
+// or idle for long enough, exactly once. f.mu is held.
 func (f *Fleet) settle(i *instance) {
 	switch {
 	case i.ending:
 	case i.uses > 0:
 		i.disarm()
-	case i.outdated, i.overdue:
+	case i.outdated, i.overdue, i.age() >= renewAge:
 		f.end(i)
 	case i.ready && i.idle == nil:
 		var timer *time.Timer
-		timer = time.AfterFunc(i.limits.Idle, func() {
+		timer = time.AfterFunc(i.unused(), func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			if i.idle == timer { // else a call came while this waited for the lock

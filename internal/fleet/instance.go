@@ -20,6 +20,7 @@ import (
 type instance struct {
 	order  Order
 	limits Limits // of the order, complete
+	born   time.Time
 	// after are closed when the containers whose place this one takes are gone.
 	after  []<-chan struct{}
 	cancel context.CancelFunc
@@ -48,6 +49,7 @@ type instance struct {
 	lost     bool // its stream has ended
 	outdated bool
 	overdue  bool
+	expired  bool
 	probing  bool
 	silent   bool        // it did not answer a ping
 	idle     *time.Timer // nil unless it runs
@@ -266,13 +268,19 @@ func (i *instance) notified(method string, _ json.RawMessage) {
 	}
 }
 
-// relistPause is the least time between two listings.
-const relistPause = time.Second
+// relistPause is the least time between two listings, and relistMost that of a
+// server which never stops to ask for another.
+const (
+	relistPause = time.Second
+	relistMost  = time.Minute
+)
 
 // attend waits for the end of a running server, and lists anew when it asks
 // for that, though not in the rhythm of a server that does so all the time.
 func (f *Fleet) attend(ctx context.Context, i *instance) {
-	asked := i.relist
+	over := time.NewTimer(sandbox.Lifetime - i.age())
+	defer over.Stop()
+	asked, pause := i.relist, relistPause
 	var rested <-chan time.Time
 	for {
 		select {
@@ -280,10 +288,17 @@ func (f *Fleet) attend(ctx context.Context, i *instance) {
 			return
 		case <-i.session.Done():
 			return
+		case <-over.C:
+			f.expire(i)
+			return
 		case <-rested:
 			asked, rested = i.relist, nil
+			if len(asked) == 0 {
+				pause = relistPause
+			}
 		case <-asked:
-			asked, rested = nil, time.After(relistPause)
+			asked, rested = nil, time.After(pause)
+			pause = min(2*pause, relistMost)
 			if err := f.list(ctx, i); err != nil && ctx.Err() == nil {
 				f.opts.Logger.Warn("keeping the old list", "server", i.order.Spec.Server, "err", err)
 			}
@@ -299,6 +314,8 @@ func (f *Fleet) bury(i *instance, began time.Time) {
 	switch {
 	case i.silent:
 		i.end.Why = ErrSilent
+	case i.expired:
+		event.Kind, i.end.Why = "stop", ErrExpired
 	case i.ending:
 		event.Kind, i.end.Why = "stop", ErrStopped
 	}

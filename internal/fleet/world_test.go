@@ -60,7 +60,7 @@ func inWorldWith(t *testing.T, quota fleet.Quota, run func(*testing.T, *world)) 
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, eras: make(map[string]string), tools: 1}
 		w.fake = &sandboxtest.Fake{Servers: map[string]sandboxtest.Server{
-			"mcp": w.server(legacy), "modern": w.server(modern), "touchy": w.server(touchy),
+			"mcp": w.server(legacy), "modern": w.server(modern), "touchy": w.server(touchy), "fickle": w.server(fickle),
 			"mute": mute, "stubborn": w.stubborn,
 		}}
 		w.fleet = fleet.New(fleet.Options{
@@ -235,6 +235,7 @@ const (
 	legacy = "legacy"
 	modern = "modern"
 	touchy = "touchy" // exits when it gets anything before initialize
+	fickle = "fickle" // says after each listing that it changed
 )
 
 // server returns a server with a tool for each way to behave.
@@ -301,6 +302,9 @@ func (s *server) handle(ctx context.Context, c sandboxtest.Container, m jsonrpc.
 			names = append(names, fmt.Sprintf(`{"name":"t%d"}`, i))
 		}
 		s.reply(m, `{"tools":[`+strings.Join(names, ",")+`]}`)
+		if s.kind == fickle {
+			s.send(jsonrpc.Message{Method: "notifications/tools/list_changed"})
+		}
 	case "notifications/cancelled":
 		var reason string
 		_ = json.Unmarshal(jsonrpc.Lookup(m.Params, "reason"), &reason)
