@@ -128,6 +128,7 @@ func connect(t *testing.T, p *program, era upstream.Era) *upstream.Session {
 type house struct {
 	state, catalog string
 	config         string // empty is none
+	host           string // of the engine; empty is the one that everybody uses
 }
 
 func newHouse(t *testing.T, servers string) house {
@@ -144,6 +145,9 @@ func (h house) args(args ...string) []string {
 	own := []string{"--state", h.state, "--catalog", h.catalog}
 	if h.config != "" {
 		own = []string{"--state", h.state, "--config", h.config}
+	}
+	if h.host != "" {
+		own = append(own, "--host", h.host)
 	}
 	return append(own, args...)
 }
@@ -172,16 +176,28 @@ func (h house) serve(t *testing.T, args ...string) *program {
 // left returns the containers on the engine that belong to a state folder.
 func left(t *testing.T, api *client.Client, h house) []string {
 	t.Helper()
+	return labelled(t, api, "dockgate.state="+h.id(t))
+}
+
+// id returns the id of the state folder.
+func (h house) id(t *testing.T) string {
+	t.Helper()
 	db, err := store.Open(t.Context(), h.state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := db.StateID()
+	id := db.StateID()
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return id
+}
+
+// labelled returns the containers on the engine that have a label.
+func labelled(t *testing.T, api *client.Client, label string) []string {
+	t.Helper()
 	list, err := api.ContainerList(t.Context(), client.ContainerListOptions{
-		All: true, Filters: make(client.Filters).Add("label", "dockgate.state="+state),
+		All: true, Filters: make(client.Filters).Add("label", label),
 	})
 	if err != nil {
 		t.Fatal(err)
