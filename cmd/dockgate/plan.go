@@ -58,12 +58,13 @@ func prepare(cmd *cobra.Command, d *daemon.Daemon, server string) (plan.Plan, er
 func printPlan(cmd *cobra.Command, d *daemon.Daemon, made plan.Plan, out output) error {
 	verdict := d.Book.CheckDigest(approval.Key{Server: made.Entry.Name, GrantDigest: made.GrantDigest})
 	return out.print(cmd, struct {
-		Spec        sandbox.Spec  `json:"spec"`
-		SpecDigest  string        `json:"spec_digest"`
-		Grant       sandbox.Grant `json:"grant"`
-		GrantDigest string        `json:"grant_digest"`
-		Approved    bool          `json:"approved"`
-	}{made.Spec, made.Digest, made.Grant, made.GrantDigest, verdict.State == approval.Approved}, func() error {
+		Spec        sandbox.Spec        `json:"spec"`
+		SpecDigest  string              `json:"spec_digest"`
+		Confinement sandbox.Confinement `json:"confinement"`
+		Grant       sandbox.Grant       `json:"grant"`
+		GrantDigest string              `json:"grant_digest"`
+		Approved    bool                `json:"approved"`
+	}{made.Spec, made.Digest, sandbox.Confined(), made.Grant, made.GrantDigest, verdict.State == approval.Approved}, func() error {
 		return describePlan(cmd, made, verdict)
 	})
 }
@@ -93,9 +94,10 @@ func indent(lines []string) []string {
 // container says what an approval does not decide.
 func container(spec sandbox.Spec) []string {
 	lines := []string{
-		"root:      read only; no capabilities, no new privileges, default seccomp",
-		fmt.Sprintf("limits:    %d open files, %s of shared memory, processor weight %d of 1024",
+		"root:      read only; no capabilities, no new privileges, default seccomp, an init process",
+		fmt.Sprintf("limits:    no swap, %d open files, %s of shared memory, processor weight %d of 1024",
 			spec.Limits.Files, units.BytesSize(float64(spec.Limits.Shm)), spec.Limits.CPUShares),
+		fmt.Sprintf("lifetime:  %.0f hours; what it writes is not kept by the engine", sandbox.Lifetime.Hours()),
 	}
 	if spec.WorkingDir != "" {
 		lines = append(lines, "folder:    "+spec.WorkingDir)

@@ -38,6 +38,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest/probe"
@@ -149,7 +150,7 @@ func (s *server) call(m message) {
 			s.text(m, err.Error())
 			return
 		}
-		s.result(m, `{"content":[],"structuredContent":`+report.String()+`}`)
+		s.result(m, `{"content":[],"structuredContent":`+strings.TrimSpace(report.String())+`}`)
 	default:
 		s.line(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"unknown tool"}}`, m.ID)
 	}
@@ -171,7 +172,7 @@ func (s *server) text(m message, text string) {
 }
 
 func (s *server) result(m message, result string) {
-	s.line(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, bytes.TrimSpace([]byte(result)))
+	s.line(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
 
 // line writes one line. A server that cannot write has nobody to tell.
