@@ -85,6 +85,6 @@ func (f *Fleet) abandoned(ctx context.Context, i *instance) {
 	// Whoever had a limit of their own may have been too impatient, but a
 	// server that is silent altogether has nobody else to find that out.
 	if alone && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		f.probe(ctx, i)
+		f.ping(ctx, i, func() bool { return i.uses == 0 })
 	}
 }

@@ -24,8 +24,11 @@ func newDeadline(ctx context.Context, server string, limits Limits) *deadline {
 		return func() { cancel(&TimeoutError{Server: server, Doing: "call", Setting: setting, Limit: limit}) }
 	}
 	setting, whole := "call_max", limits.CallMax
-	if limits.MaxCall > 0 && limits.MaxCall < whole {
+	switch {
+	case limits.MaxCall > 0 && limits.MaxCall < whole:
 		setting, whole = "max_call", limits.MaxCall
+	case limits.Call == whole:
+		setting = "call" // the one to be raised first
 	}
 	d := &deadline{ctx: bounded, cancel: cancel, limit: limits.Call, whole: time.AfterFunc(whole, expire(setting, whole))}
 	if limits.Call < whole {

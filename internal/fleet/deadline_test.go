@@ -26,6 +26,10 @@ func TestCallLimits(t *testing.T) {
 		{"no progress", fleet.Limits{}, "hang", fleet.DefaultCall, fleet.DefaultCall, "raise timeouts.call of git, if it needs longer"},
 		{"too little progress", fleet.Limits{Call: 19 * time.Second}, "work", 19 * time.Second, 19 * time.Second, "raise timeouts.call of git, if it needs longer"},
 		{"too long altogether", fleet.Limits{CallMax: time.Minute}, "work", time.Minute, time.Minute, "raise timeouts.call_max of git, if it needs longer"},
+		{"too long for the quota", fleet.Limits{MaxCall: 50 * time.Second}, "work", 50 * time.Second, 50 * time.Second, "raise quotas.max_call, if calls need longer"},
+		{"a quota shorter than the wait for progress", fleet.Limits{MaxCall: 20 * time.Second}, "hang", 20 * time.Second, 20 * time.Second, "raise quotas.max_call, if calls need longer"},
+		{"a quota that is not reached", fleet.Limits{MaxCall: 5 * time.Minute}, "work", 100 * time.Second, 0, ""},
+		{"a limit above the usual maximum", fleet.Limits{Call: 20 * time.Minute}, "hang", 20 * time.Minute, 20 * time.Minute, "raise timeouts.call of git, if it needs longer"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -60,6 +64,87 @@ func TestProgressArrives(t *testing.T) {
 		})
 		if err != nil || len(got) != 5 {
 			t.Errorf("Call(work) = %v with progress %v, want five", err, got)
+		}
+	})
+}
+
+// Progress is a sign of life even if nobody wants to see it.
+func TestUnseenProgressCounts(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if _, err := w.fleet.Call(t.Context(), w.order("git", "mcp"), "tools/call", params("work"), nil); err != nil {
+			t.Errorf("Call(work) = %v after 100 s of progress, want nil", err)
+		}
+	})
+}
+
+// A server is told which limit ended a call.
+func TestCancellationNamesTheLimit(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if _, err := w.call(t.Context(), w.order("git", "mcp"), "hang"); err == nil {
+			t.Error("Call(hang) = nil, want its limit")
+		}
+		synctest.Wait()
+		want := []string{`server "git" did not answer the call within 30s`}
+		if diff := cmp.Diff(want, w.reasons()); diff != "" {
+			t.Errorf("cancellations (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A server that gets to no answer any more is replaced when its last call has
+// returned, and one answer between is enough to go on.
+func TestAbandonedCallsAreBounded(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		o := w.order("git", "mcp")
+		giveUp := func(times int) {
+			for range times {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				if _, err := w.call(ctx, o, "hang"); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Call(hang) = %v, want the context's error", err)
+				}
+				cancel()
+			}
+		}
+		giveUp(15)
+		w.answers(o, "echo", answerOf(1))
+		giveUp(15)
+		busy := w.starts(o, "wait")
+		giveUp(1)
+		w.answers(o, "echo", answerOf(2))
+		if err := <-busy; err != nil {
+			t.Errorf("Call(wait) of the one that is replaced = %v, want nil", err)
+		}
+		w.expectRunning("git")
+		w.expectEvents("start git", "start git", "stop git")
+	})
+}
+
+// A server that is silent altogether is found out even by callers who wait
+// less than its own limit, but not while it has other calls.
+func TestImpatientCallsOfASilentServer(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		o := w.order("git", "mcp")
+		o.Limits.Call = time.Hour
+		patient := w.starts(o, "hang")
+		impatient := func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := w.call(ctx, o, "deaf"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Call(deaf) = %v, want the context's error", err)
+			}
+		}
+		impatient()
+		pass(10 * time.Second)
+		w.expectEvents("start git")
+		if _, err := w.fleet.Stop(t.Context(), "git"); err != nil {
+			t.Error(err)
+		}
+		<-patient
+		impatient()
+		pass(10 * time.Second)
+		w.expectEvents("start git", "stop git", "start git", "crash git")
+		if len(w.failures) != 1 || !errors.Is(w.failures[0], fleet.ErrSilent) {
+			t.Errorf("recorded %v, want ErrSilent", w.failures)
 		}
 	})
 }

@@ -286,7 +286,7 @@ func (f *Fleet) begin(ctx context.Context, order Order) *instance {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	i := &instance{
 		order: order, limits: order.Limits.withDefaults(), cancel: cancel, born: time.Now(), used: time.Now(),
-		started: make(chan struct{}), done: make(chan struct{}), relist: make(chan struct{}, 1),
+		started: make(chan struct{}), done: make(chan struct{}), relist: make(chan struct{}, 1), subscribed: make(chan struct{}, 1),
 	}
 	// Two containers of one server would write to the same mounts: the new one
 	// waits for those that stop. One that still has calls is not waited for.

@@ -29,8 +29,9 @@ type instance struct {
 	done    chan struct{} // closed when nothing of the instance is left
 	relist  chan struct{} // one token: the server says that its offer changed
 
-	listening sync.WaitGroup // the subscription
-	listed    atomic.Bool    // the first listing is over
+	listening  sync.WaitGroup // the subscription
+	subscribed chan struct{}  // one token: it has begun, or has ended
+	listed     atomic.Bool    // the first listing is over
 
 	// Set by the start, before started is closed.
 	process sandbox.Process
@@ -138,8 +139,7 @@ func (f *Fleet) start(ctx context.Context, i *instance) error {
 	defer cancel()
 	began := time.Now()
 	if err = f.launch(ctx, i); err == nil {
-		// Before the listing, so that no change falls between the two.
-		i.listening.Go(func() { f.listen(life, i) })
+		f.subscribe(ctx, life, i) // before the listing, so that no change falls between the two
 		err = f.list(ctx, i)
 		i.listed.Store(true)
 	}
@@ -260,11 +260,19 @@ func (f *Fleet) list(ctx context.Context, i *instance) error {
 // notified runs in the session's goroutine: it must not block. A subscription
 // that begins after the listing may have missed a change before it.
 func (i *instance) notified(method string, _ json.RawMessage) {
-	if strings.HasSuffix(method, "/list_changed") || method == acknowledged && i.listed.Load() {
-		select {
-		case i.relist <- struct{}{}:
-		default: // a listing is due already
-		}
+	switch {
+	case method == acknowledged && !i.listed.Load():
+		signal(i.subscribed)
+	case method == acknowledged, strings.HasSuffix(method, "/list_changed"):
+		signal(i.relist)
+	}
+}
+
+// signal puts a token into a channel that holds one.
+func signal(token chan<- struct{}) {
+	select {
+	case token <- struct{}{}:
+	default: // it is there already
 	}
 }
 
@@ -365,6 +373,12 @@ func (f *Fleet) forget(i *instance, event Event) {
 // probe asks a server that let a call expire for a sign of life, and ends it
 // if there is none: it need not answer a cancellation, but a ping.
 func (f *Fleet) probe(ctx context.Context, i *instance) {
+	f.ping(ctx, i, func() bool { return true })
+}
+
+// ping asks a server for a sign of life, and ends it if there is none and it
+// is doomed by then, which is asked with f.mu held.
+func (f *Fleet) ping(ctx context.Context, i *instance, doomed func() bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if i.probing || i.leaving() {
@@ -378,7 +392,7 @@ func (f *Fleet) probe(ctx context.Context, i *instance) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		i.probing = false
-		if errors.Is(err, context.DeadlineExceeded) && !i.ending {
+		if errors.Is(err, context.DeadlineExceeded) && !i.ending && doomed() {
 			f.opts.Logger.Warn("server does not answer, stopping it", "server", i.order.Spec.Server)
 			i.silent = true
 			f.end(i)

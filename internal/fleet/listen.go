@@ -16,15 +16,32 @@ const relisten = 10 * time.Second
 // acknowledged is the first message of a subscription.
 const acknowledged = "notifications/subscriptions/acknowledged"
 
-// listen keeps the subscription through which a server of the modern era says
-// that its lists have changed (MCP 2026-07-28, subscriptions/listen), one for
-// each session, until the session ends. It is nobody's call: a server that
-// only listens is idle.
-func (f *Fleet) listen(ctx context.Context, i *instance) {
+// subscribeTime is how long a subscription may take to begin. A server that does
+// not acknowledge it is listed all the same.
+const subscribeTime = 250 * time.Millisecond
+
+// subscribe begins the subscription through which a server of the modern era
+// says that its lists have changed (MCP 2026-07-28, subscriptions/listen), and
+// waits until the server knows of it. There is one for each session, until the
+// session ends, or life does. It is nobody's call: a server that only listens
+// is idle.
+func (f *Fleet) subscribe(ctx, life context.Context, i *instance) {
 	params := subscription(i.session.Info())
 	if params == nil {
 		return
 	}
+	i.listening.Go(func() { f.listen(life, i, params) })
+	timer := time.NewTimer(subscribeTime)
+	defer timer.Stop()
+	select {
+	case <-i.subscribed:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func (f *Fleet) listen(ctx context.Context, i *instance, params json.RawMessage) {
+	defer signal(i.subscribed)
 	for {
 		_, err := i.session.Call(ctx, "subscriptions/listen", params, nil)
 		var answer *jsonrpc.Error

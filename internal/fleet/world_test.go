@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/dockgate/dockgate/internal/fleet"
@@ -42,8 +43,10 @@ type world struct {
 	events    []string
 	failures  []error  // of the events that have one
 	received  []string // the methods that servers got, in order
-	listings  []int    // how many tools each listing had
+	listings  []int    // how many tools each listing had; -1 for one that failed
 	tools     int      // of every server
+	listing   string   // what servers answer to tools/list in place of their tools; "-" is nothing
+	unlisted  func(error) error
 	cancelled []string // the reasons servers were given
 }
 
@@ -133,6 +136,15 @@ func (w *world) order(server, image string) fleet.Order {
 			}
 			return nil
 		},
+		Unlisted: func(_ context.Context, _ upstream.Info, reason error) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.listings = append(w.listings, -1)
+			if w.unlisted != nil {
+				return w.unlisted(reason)
+			}
+			return reason
+		},
 	}
 }
 
@@ -208,6 +220,22 @@ func (w *world) expectRunning(want ...string) {
 	synctest.Wait()
 	if got := strings.Join(w.fake.Running(), " "); got != strings.Join(want, " ") {
 		w.t.Errorf("containers of %q exist, want %q", got, strings.Join(want, " "))
+	}
+}
+
+// lists makes servers answer tools/list in another way.
+func (w *world) lists(result string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.listing = result
+}
+
+func (w *world) expectListings(want ...int) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if diff := cmp.Diff(want, w.listings); diff != "" {
+		w.t.Errorf("listings (-want +got):\n%s", diff)
 	}
 }
 
@@ -295,8 +323,15 @@ func (s *server) handle(ctx context.Context, c sandboxtest.Container, m jsonrpc.
 		s.reply(m, `{}`)
 	case "tools/list":
 		s.mu.Lock()
-		n := s.tools
+		n, other := s.tools, s.listing
 		s.mu.Unlock()
+		switch {
+		case other == "-":
+			return goesOn
+		case other != "":
+			s.reply(m, other)
+			return goesOn
+		}
 		var names []string
 		for i := range n {
 			names = append(names, fmt.Sprintf(`{"name":"t%d"}`, i))
