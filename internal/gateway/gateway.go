@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 
@@ -124,10 +125,15 @@ func (g *Gateway) Serve(ctx context.Context, in io.ReadCloser, out io.WriteClose
 // codeClosing is how the SDK ends requests that are open when a connection closes.
 const codeClosing = -32004
 
-// unlessLeft drops the errors with which a client's leaving shows.
+// unlessLeft drops the errors with which a client's leaving shows, or our own.
 func unlessLeft(err error) error {
 	var closing *sdkjsonrpc.Error
-	if errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF) || errors.As(err, &closing) && closing.Code == codeClosing {
+	switch {
+	case errors.Is(err, mcp.ErrConnectionClosed), errors.Is(err, io.EOF):
+		return nil
+	case errors.Is(err, os.ErrClosed): // by us, while a read was under way
+		return nil
+	case errors.As(err, &closing) && closing.Code == codeClosing:
 		return nil
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,6 +87,29 @@ func say(t *testing.T, client io.Writer, line string) {
 type stubborn struct{ io.Reader }
 
 func (stubborn) Close() error { return nil }
+
+// Standard input can be one whose close ends a read of it, and then the read
+// fails: no error, since nobody but the gateway closes it.
+func TestServeEndsWellWhenItClosesItsInput(t *testing.T) {
+	h := build(t, options{}, nil)
+	in, client, err := os.Pipe()
+	check(t, err)
+	answers, out, err := os.Pipe()
+	check(t, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	defer cancel()
+	served := make(chan error, 1)
+	go func() { served <- h.Serve(ctx, in, out, principal.Local) }()
+	say(t, client, hello)
+	if m, err := jsonrpc.NewReader(answers, jsonrpc.ReaderOptions{}).Read(); err != nil || m.Result == nil {
+		t.Fatalf("initialize = %+v, %v, want a result", m, err)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Errorf("Serve = %v, want nil when its context ends", err)
+	}
+	check(t, errors.Join(client.Close(), answers.Close()))
+}
 
 // A signal ends the gateway whether or not its client closes the pipe.
 func TestServeEndsWithItsContext(t *testing.T) {
