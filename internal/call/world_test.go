@@ -43,6 +43,7 @@ servers:
   sess: {image: raw, isolation: session}
   mine: {image: raw, isolation: principal}
   slow: {image: raw, timeouts: {start: 2m}}
+  long: {image: raw, timeouts: {call: 5m}}
   sdk: {image: sdk}
   rude: {image: rude}
   locked:
@@ -73,12 +74,24 @@ type world struct {
 	present  map[string]bool
 	ensured  int
 	tools    []string // definitions that the raw servers list
+	told     []string // the reasons of cancellations
 	received []string // params of the tools/call and the methods of other requests that they got
 }
 
 // inWorld runs a test in a bubble with a world of its own, and checks that
 // nothing is left of it. All images are present at first.
 func inWorld(t *testing.T, mode approval.Mode, run func(*testing.T, *world)) {
+	t.Helper()
+	inWorldWith(t, mode, fleet.Quota{}, run)
+}
+
+// inBoundWorld is inWorld with a quota, where nobody is asked.
+func inBoundWorld(t *testing.T, quota fleet.Quota, run func(*testing.T, *world)) {
+	t.Helper()
+	inWorldWith(t, approval.ModeAll, quota, run)
+}
+
+func inWorldWith(t *testing.T, mode approval.Mode, quota fleet.Quota, run func(*testing.T, *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
@@ -98,7 +111,7 @@ func inWorld(t *testing.T, mode approval.Mode, run func(*testing.T, *world)) {
 		w.offers = inventory.New(db, db)
 		w.fleet = fleet.New(fleet.Options{
 			Runner: w.fake, Client: upstream.Implementation{Name: "dockgate", Version: "test"}, Eras: w.offers,
-			Unlock: w.unlock, Logger: logger,
+			Unlock: w.unlock, Quota: quota, Logger: logger,
 			Record: func(e fleet.Event) error {
 				record := audit.Record{Kind: audit.KindStart, Server: e.Server, Outcome: e.Kind, Detail: map[string]string{}}
 				if e.Err != nil {
@@ -326,6 +339,13 @@ func (w *world) calls() []string {
 	return slices.Clone(w.received)
 }
 
+// reasons returns why servers were told that calls are cancelled.
+func (w *world) reasons() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.told)
+}
+
 func (w *world) list(tools ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -412,6 +432,13 @@ func (w *world) raw(_ context.Context, c sandboxtest.Container) int {
 			default:
 				answer.Result = json.RawMessage(echoed)
 			}
+		case "notifications/cancelled":
+			var reason string
+			_ = json.Unmarshal(jsonrpc.Lookup(m.Params, "reason"), &reason)
+			w.mu.Lock()
+			w.told = append(w.told, reason)
+			w.mu.Unlock()
+			continue
 		case "ping":
 			answer.Result = json.RawMessage(`{}`)
 		case "resources/read":
