@@ -18,8 +18,8 @@ const DefaultLimit = 16 << 20
 // ends is how much of both ends of a line that is too long is kept.
 const ends = 512
 
-// A LineError is a line that was longer than the limit. It has been read up
-// to its line break and dropped; the stream goes on.
+// A LineError is a line that was longer than the limit. It is dropped up to
+// its line break; the stream goes on.
 type LineError struct {
 	// Limit is the longest length allowed, in bytes.
 	Limit int
@@ -53,6 +53,8 @@ type Reader struct {
 	batch []json.RawMessage
 	// ended is the error that ended the stream.
 	ended error
+	// within reports that the rest of a line is still to be skipped.
+	within bool
 }
 
 // NewReader returns a Reader on r.
@@ -134,6 +136,13 @@ func (r *Reader) line() ([]byte, error) {
 	if r.ended != nil {
 		return nil, r.ended
 	}
+	if r.within {
+		r.within = false
+		if _, err := r.skip(nil); err != nil {
+			r.ended = err
+			return nil, err
+		}
+	}
 	chunk, err := r.lines.ReadSlice('\n')
 	if err == nil && len(chunk) <= r.limit+1 {
 		return bytes.Clone(chunk[:len(chunk)-1]), nil
@@ -141,7 +150,8 @@ func (r *Reader) line() ([]byte, error) {
 	var line []byte
 	for {
 		if cap(line)-len(line) < len(chunk) {
-			line = slices.Grow(line, max(len(line), len(chunk)))
+			// Twice as much, but not more than may come.
+			line = slices.Grow(line, max(len(chunk), min(len(line), r.limit+1-len(line))))
 		}
 		line = append(line, chunk...)
 		whole := err == nil
@@ -166,16 +176,18 @@ func (r *Reader) line() ([]byte, error) {
 	}
 }
 
-// discard skips the rest of a line of which line is the start, and err what
-// came with it.
+// discard gives up a line of which line is the start, and err what came with
+// it. If the start says which response it is, the rest is skipped later: who
+// waits for the response has waited long enough.
 func (r *Reader) discard(line []byte, err error) error {
 	head := bytes.Clone(line[:min(len(line), ends)])
 	tail := bytes.Clone(line[max(0, len(line)-ends):])
-	for errors.Is(err, bufio.ErrBufferFull) {
-		var chunk []byte
-		chunk, err = r.lines.ReadSlice('\n')
-		tail = append(tail, chunk...)
-		tail = append(tail[:0], tail[max(0, len(tail)-ends):]...)
+	if errors.Is(err, bufio.ErrBufferFull) {
+		if id := responseID(head, nil); id != nil {
+			r.within = true
+			return &LineError{Limit: r.limit, ID: id}
+		}
+		tail, err = r.skip(tail)
 	}
 	if err != nil {
 		r.ended = err
@@ -184,6 +196,19 @@ func (r *Reader) discard(line []byte, err error) error {
 		}
 	}
 	return &LineError{Limit: r.limit, ID: responseID(head, tail)}
+}
+
+// skip reads up to the next line break and returns the end of tail and what it
+// read.
+func (r *Reader) skip(tail []byte) ([]byte, error) {
+	for {
+		chunk, err := r.lines.ReadSlice('\n')
+		tail = append(tail, chunk...)
+		tail = append(tail[:0], tail[max(0, len(tail)-ends):]...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return tail, err
+		}
+	}
 }
 
 // ResponseID returns the id of the response that a line was meant to be,

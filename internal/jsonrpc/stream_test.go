@@ -131,6 +131,41 @@ func TestReaderDefaultLimit(t *testing.T) {
 	}
 }
 
+// Whoever waits for a response that is too long need not wait for its end.
+func TestReaderGivesUpEarly(t *testing.T) {
+	in, out := io.Pipe()
+	r := jsonrpc.NewReader(in, jsonrpc.ReaderOptions{Limit: 1 << 20})
+	wrote := make(chan error, 1)
+	write := func(text string) {
+		go func() {
+			_, err := io.WriteString(out, text)
+			wrote <- err
+		}()
+	}
+	write(`{"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", 1<<20+64<<10))
+	var long *jsonrpc.LineError
+	if _, err := r.Read(); !errors.As(err, &long) || string(long.ID) != "7" {
+		t.Fatalf("Read() = %v of half a line, want a LineError with id 7", err)
+	}
+	read := make(chan error, 1)
+	var m jsonrpc.Message
+	go func() {
+		var err error
+		m, err = r.Read()
+		read <- err
+	}()
+	if err := <-wrote; err != nil {
+		t.Fatal(err)
+	}
+	write("xxx\"}\n" + `{"jsonrpc":"2.0","method":"next"}` + "\n")
+	if err := <-read; err != nil || m.Method != "next" {
+		t.Errorf("Read() = %+v, %v after the line, want the next", m, err)
+	}
+	if err := <-wrote; err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestReaderReturnsTheStreamsError(t *testing.T) {
 	broken := errors.New("broken")
 	r := jsonrpc.NewReader(io.MultiReader(strings.NewReader(`{"jsonrpc"`), iotest.ErrReader(broken)), jsonrpc.ReaderOptions{})
