@@ -1,0 +1,244 @@
+package daemon_test
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/fleet"
+	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/principal"
+)
+
+const mb = 1 << 20
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConfigOfLimits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, path, `
+limits: {memory: 300MB, cpus: 0.5, pids: 64, shm: 1m, tmp: 2MiB}
+timeouts: {start: 1s, list: 2s, call: 3s, call_max: 4s, idle: 5s, stop: 6s}
+quotas: {max_running: 3, max_memory_per_server: 400MB, max_total_memory: 1GB, max_call: 20s}
+patience: 2m
+`)
+	got, err := daemon.LoadConfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := daemon.Duration(time.Second)
+	want := daemon.Config{
+		Limits:   daemon.Limits{Memory: 300 * mb, CPUs: 0.5, PIDs: 64, Shm: mb, Tmp: 2 * mb},
+		Timeouts: daemon.Timeouts{Start: second, List: 2 * second, Call: 3 * second, CallMax: 4 * second, Idle: 5 * second, Stop: 6 * second},
+		Quotas: daemon.Quotas{
+			MaxRunning:         fleet.Bound{Max: 3, Place: path},
+			MaxMemoryPerServer: fleet.Bound{Max: 400 * mb, Place: path},
+			MaxTotalMemory:     fleet.Bound{Max: 1 << 30, Place: path},
+			MaxCall:            fleet.Bound{Max: int64(20 * time.Second), Place: path},
+		},
+		Patience: 120 * second,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("LoadConfig (-want +got):\n%s", diff)
+	}
+}
+
+func TestConfigMistakes(t *testing.T) {
+	tests := []struct{ content, want string }{
+		{"quotas: {max_running: 0}", `line 1: quotas.max_running: is "0", want a whole number above 0`},
+		{"quotas: {max_running: -1}", `want a whole number above 0`},
+		{"quotas: {max_running: [1]}", `line 1: quotas.max_running: want a single value`},
+		{"quotas: {max_memory_per_server: 5MB}", `want a size of 6MB or more`},
+		{"quotas: {max_call: 30}", `line 1: quotas.max_call: is "30", want a duration above 0, such as 30s or 5m`},
+		{"quotas: {max_remote: 2}", `line 1: quotas.max_remote: is no quota; known: max_running, `},
+		{"quotas: {\"\": 2}", `is no quota`},
+		{"quotas:\n  max_running: 2\n  max_concurrent_mcps: 2", `line 3: quotas.max_concurrent_mcps: is set twice; max_running and max_concurrent_mcps are the same`},
+		{"quotas:\n  max_running: x\n  max_call: y", "line 2: quotas.max_running: is \"x\", want a whole number above 0\n  line 3: quotas.max_call: is \"y\""},
+		{"quotas: 7", `line 1: quotas: want a mapping`},
+		{"limits: {memory: 500}", "limits.memory: is less than 6MB"},
+		{"limits: {memory: much}", `line 1: "much" is no size`},
+		{"limits: {disk: 1GB}", "field disk not found"},
+		{"limits: {cpus: -1}", "limits.cpus: is -1, want 0.01 or more"},
+		{"limits: {pids: -1}", "limits.pids: is negative"},
+		{"limits: {memory: 600MB}\nquotas: {max_memory_per_mcp: 500MB}", "limits.memory: is more than quotas.max_memory_per_server"},
+		{"timeouts: {call: 2m, call_max: 1m}", "timeouts.call_max: is less than timeouts.call"},
+		{"timeouts: {call: -2m}", "a negative duration"},
+		{"timeouts: {reply: 2m}", "field reply not found"},
+	}
+	for _, tt := range tests {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		write(t, path, tt.content)
+		_, err := daemon.LoadConfig(path)
+		var mistake *daemon.ConfigError
+		if !errors.As(err, &mistake) || mistake.Place != path || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("LoadConfig(%q) = %v, want %s", tt.content, err, tt.want)
+		}
+	}
+}
+
+// The file with the names of others, as it is published.
+const limitsFile = `
+quotas:
+  max_concurrent_mcps: 5
+  max_gateway_mcps: 2
+  max_memory_per_mcp: "500MB"
+  max_execution_time: "30s"
+`
+
+func TestProjectQuotas(t *testing.T) {
+	tests := []struct {
+		name                   string
+		user, dockgate, goEnt  string
+		running, memory, total int64
+		call                   time.Duration
+		place                  string // of what bounds the running servers, in the folder
+		said                   []string
+	}{
+		{name: "nothing", running: 5},
+		{name: "the file as published", goEnt: limitsFile, running: 5, memory: 500 * mb, call: 30 * time.Second, place: ".go-ent/mcp-limits.yaml", said: []string{"quota=max_gateway_mcps"}},
+		{name: "lower", dockgate: "quotas: {max_running: 2, max_total_memory: 1GB}", running: 2, total: 1 << 30, place: ".dockgate/mcp-limits.yaml"},
+		{name: "not higher than the default", dockgate: "quotas: {max_running: 50}", running: 5, said: []string{"quota=max_running"}},
+		{
+			name: "not higher than the user's", user: "quotas: {max_running: 3, max_call: 10s}",
+			dockgate: "quotas: {max_running: 4, max_call: 20s}",
+			running:  3, call: 10 * time.Second, place: "config.yaml", said: []string{"quota=max_running", "quota=max_call"},
+		},
+		{name: "the user may have more", user: "quotas: {max_concurrent_mcps: 50}", running: 50, place: "config.yaml"},
+		{
+			name: "both files", dockgate: "quotas: {max_running: 3, max_memory_per_server: 100MB}", goEnt: "quotas: {max_running: 2, max_memory_per_server: 200MB}",
+			running: 2, memory: 100 * mb, place: ".go-ent/mcp-limits.yaml", said: []string{"quota=max_memory_per_server"},
+		},
+		{name: "an empty file", dockgate: "\n", running: 5},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := options(t)
+			var log strings.Builder
+			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			for name, content := range map[string]string{
+				"config.yaml": tt.user, ".dockgate/mcp-limits.yaml": tt.dockgate, ".go-ent/mcp-limits.yaml": tt.goEnt,
+			} {
+				if content != "" {
+					write(t, filepath.Join(o.Dir, name), content)
+				}
+			}
+			if tt.user != "" {
+				config, err := daemon.LoadConfig(filepath.Join(o.Dir, "config.yaml"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.Config.Quotas = config.Quotas
+			}
+			got := open(t, o).Quotas
+			place := tt.place
+			if place != "" {
+				place = filepath.Join(o.Dir, place)
+			}
+			if got.MaxRunning != (fleet.Bound{Max: tt.running, Place: place}) || got.MaxMemoryPerServer.Max != tt.memory ||
+				got.MaxTotalMemory.Max != tt.total || got.MaxCall.Max != int64(tt.call) {
+				t.Errorf("Quotas = %+v, want %d running by %s, %d bytes each, %d in all, calls of %v",
+					got, tt.running, place, tt.memory, tt.total, tt.call)
+			}
+			if n := strings.Count(log.String(), " quota="); n != len(tt.said) {
+				t.Errorf("said of %d quotas that they have no effect, want %q:\n%s", n, tt.said, log.String())
+			}
+			for _, said := range tt.said {
+				if !strings.Contains(log.String(), said) {
+					t.Errorf("did not say that %s has no effect:\n%s", said, log.String())
+				}
+			}
+		})
+	}
+}
+
+func TestProjectMistakes(t *testing.T) {
+	tests := []struct{ content, want string }{
+		{"quotas: {max_running: 0}", "want a whole number above 0"},
+		{"limits: {memory: 1GB}", "field limits not found"},
+		{"quotas: {max_execution_time: soon}", "want a duration"},
+		{"#" + strings.Repeat("x", 65<<10), "is not a file of at most 64kB"},
+	}
+	for _, tt := range tests {
+		o := options(t)
+		path := filepath.Join(o.Dir, ".dockgate", "mcp-limits.yaml")
+		write(t, path, tt.content)
+		d, err := daemon.Open(t.Context(), o)
+		if err == nil {
+			_ = d.Close()
+		}
+		var mistake *daemon.ConfigError
+		if !errors.As(err, &mistake) || mistake.Place != path || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("Open() with %.40q = %v, want %s", tt.content, err, tt.want)
+		}
+	}
+	o := options(t)
+	if err := os.MkdirAll(filepath.Join(o.Dir, ".dockgate", "mcp-limits.yaml"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := daemon.Open(t.Context(), o); err == nil {
+		t.Errorf("Open() with a folder for a file = nil, want an error")
+		_ = d.Close()
+	}
+}
+
+// What the quotas say holds for plans, in the folder of the project too.
+func TestPlanWithinQuotas(t *testing.T) {
+	o := options(t)
+	o.Config.Limits.PIDs = 7
+	write(t, filepath.Join(o.Dir, ".dockgate", "mcp-limits.yaml"), "quotas: {max_memory_per_mcp: 100MB}")
+	d := open(t, o)
+	pulled(t, d, "sha256:"+strings.Repeat("1", 64))
+	if _, err := d.Configure(t.Context(), principal.Local, "notes", []string{"dirs=" + t.TempDir()}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := d.Planner.Plan(t.Context(), principal.Local, "notes")
+	if err != nil || made.Spec.Limits.Memory != 100*mb || made.Spec.Limits.PIDs != 7 {
+		t.Errorf("Plan() = %+v, %v, want 100 MB and 7 processes", made.Spec.Limits, err)
+	}
+	write(t, o.Config.Catalogs[0], strings.Replace(entries, "    config:\n", "    limits: {memory: 2GB}\n    config:\n", 1))
+	o.State = filepath.Join(t.TempDir(), "state")
+	d = open(t, o)
+	pulled(t, d, "sha256:"+strings.Repeat("1", 64))
+	var tooMuch *plan.MemoryError
+	_, err = d.Configure(t.Context(), principal.Local, "notes", []string{"dirs=" + t.TempDir()})
+	if !errors.As(err, &tooMuch) || !strings.HasSuffix(tooMuch.Place, "mcp-limits.yaml") {
+		t.Errorf("Configure() = %v, want a MemoryError that names the file", err)
+	}
+	standing, err := d.Standing(t.Context(), principal.Local, "notes")
+	if err != nil || standing.State != daemon.StateRefused {
+		t.Errorf("Standing() = %+v, %v, want %s", standing, err, daemon.StateRefused)
+	}
+}
+
+func FuzzQuotas(f *testing.F) {
+	f.Add(strings.TrimPrefix(limitsFile, "\nquotas:"))
+	f.Add("max_running: 2")
+	f.Add("{max_call: 1h, max_total_memory: 1e9}")
+	f.Fuzz(func(t *testing.T, text string) {
+		var q daemon.Quotas
+		if err := yaml.Unmarshal([]byte(text), &q); err != nil {
+			return
+		}
+		for _, bound := range []fleet.Bound{q.MaxRunning, q.MaxMemoryPerServer, q.MaxTotalMemory, q.MaxCall} {
+			if bound.Max < 0 || bound.Place != "" {
+				t.Errorf("Unmarshal(%q) = %+v, want bounds above 0 that come from nowhere", text, q)
+			}
+		}
+	})
+}
