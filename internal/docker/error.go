@@ -31,7 +31,7 @@ func (e *EngineError) Error() string {
 func (e *EngineError) Unwrap() error { return e.Err }
 
 // Is makes it the engine's failure, and nobody else's.
-func (e *EngineError) Is(target error) bool { return target == sandbox.ErrEngineDown }
+func (e *EngineError) Is(target error) bool { return target == sandbox.ErrEngineFailed }
 
 // Hint says what the user can do.
 func (e *EngineError) Hint() string {
@@ -143,6 +143,11 @@ func (e *StartError) Unwrap() []error {
 		return []error{e.Err}
 	}
 	return []error{e.Reason, e.Err}
+}
+
+// Is makes a full disk the engine's failure, and nobody else's.
+func (e *StartError) Is(target error) bool {
+	return target == sandbox.ErrEngineFailed && errors.Is(e.Reason, ErrDiskFull)
 }
 
 // Hint says what the user can do.

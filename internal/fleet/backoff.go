@@ -43,7 +43,7 @@ func (s setback) another(err error) setback {
 func engineWent(err error) bool {
 	var start *StartError
 	var lost *LostError
-	return errors.Is(err, sandbox.ErrEngineDown) ||
+	return errors.Is(err, sandbox.ErrEngineFailed) ||
 		errors.As(err, &start) && start.Exit != nil && start.Exit.Lost ||
 		errors.As(err, &lost) && lost.Why == nil && lost.Exit.Lost
 }

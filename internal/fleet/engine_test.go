@@ -23,7 +23,7 @@ func TestEngineCostsNoBackoff(t *testing.T) {
 		{"down at the start", func(w *world, goes func() bool) {
 			w.fake.Before = func(context.Context, sandbox.Spec) error {
 				if goes() {
-					return fmt.Errorf("dial: %w", sandbox.ErrEngineDown)
+					return fmt.Errorf("dial: %w", sandbox.ErrEngineFailed)
 				}
 				return nil
 			}

@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// ErrEngineDown is what the error of a Start is, for errors.Is, if the engine
-// could not be asked. It says nothing about the container.
-var ErrEngineDown = errors.New("engine cannot be asked")
+// ErrEngineFailed is what the error of a Start is, for errors.Is, if the engine
+// could not be asked, or has no room. It says nothing about the container.
+var ErrEngineFailed = errors.New("engine failed")
 
 // A Process is a started container, joined to its stdio: Read yields its
 // stdout, Write feeds its stdin.
