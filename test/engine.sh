@@ -192,6 +192,9 @@ own() {
 		dockerd="$cache/dockerd"
 		set -- --bridge none --ip6tables=false --add-runtime "new=$cache/runc" --default-runtime new
 	fi
+	# The containerd of an engine that was killed has gone with it, but looks
+	# alive where nobody reaps it.
+	rm -f "$dir/exec/containerd/containerd.pid"
 	exec "$dockerd" --data-root "$dir/data" --exec-root "$dir/exec" --pidfile "$dir/dockerd.pid" -H "unix://$dir/engine.sock" \
 		--containerd-namespace dockgate-own --containerd-plugins-namespace dockgate-own-plugins \
 		--iptables=false --ip-forward=false --insecure-registry 127.0.0.0/8 "$@"

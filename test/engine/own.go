@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -51,6 +53,12 @@ func NewOwn(ctx context.Context, dir string) (*Own, error) {
 	}, nil
 }
 
+// startTime bounds the start of an engine.
+const startTime = 30 * time.Second
+
+// logTail is how much of its log an engine that does not start gives.
+const logTail = 2 << 10
+
 // Client returns a client of the engine. The caller closes it.
 func (o *Own) Client() (*client.Client, error) { return client.New(client.WithHost(o.Host)) }
 
@@ -71,7 +79,7 @@ func (o *Own) Start(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = api.Close() }()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -83,6 +91,7 @@ func (o *Own) Start(ctx context.Context) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			said, _ := os.ReadFile(o.log())
+			said = said[max(0, len(said)-logTail):]
 			return fmt.Errorf("engine in %s: %w\n%s", o.Dir, err, said)
 		}
 	}
@@ -112,6 +121,12 @@ func (o *Own) end(signal syscall.Signal) error {
 	return nil
 }
 
+// Freeze keeps the engine from doing anything until Thaw.
+func (o *Own) Freeze() error { return o.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen engine go on.
+func (o *Own) Thaw() error { return o.cmd.Process.Signal(syscall.SIGCONT) }
+
 // Remove ends the engine and removes its folder. One that was killed is
 // started once more, so that it puts away what it has left.
 func (o *Own) Remove(ctx context.Context) error {
@@ -123,18 +138,43 @@ func (o *Own) Remove(ctx context.Context) error {
 	if err := o.Stop(); err != nil {
 		return err
 	}
+	if err := killAll(o.Dir); err != nil {
+		return err
+	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(string(mounts)) {
+	for _, line := range slices.Backward(strings.Split(strings.TrimSpace(string(mounts)), "\n")) {
 		if at := strings.Fields(line)[1]; strings.HasPrefix(at, o.Dir+"/") {
-			if err := exec.CommandContext(ctx, "umount", "--lazy", at).Run(); err != nil {
-				return fmt.Errorf("umount %s: %w", at, err)
-			}
+			// One that fails shows in what cannot be removed.
+			_ = exec.CommandContext(ctx, "umount", "--lazy", at).Run()
 		}
 	}
 	return os.RemoveAll(o.Dir)
+}
+
+// killAll ends the processes that were started with a path in a folder: those
+// that watch over containers may outlive an engine that was killed.
+func killAll(dir string) error {
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return err
+	}
+	for _, line := range lines {
+		words, err := os.ReadFile(line)
+		if err != nil || !strings.Contains(string(words), dir+"/") {
+			continue // it has ended, or is another's
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(line)))
+		if err != nil {
+			return err
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Take copies images from another engine.
