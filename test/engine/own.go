@@ -1,11 +1,11 @@
+//go:build unix
+
 package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -190,28 +190,4 @@ func (o *Own) Take(ctx context.Context, from *client.Client, images ...string) (
 	}
 	defer func() { err = errors.Join(err, api.Close()) }()
 	return Load(ctx, api, saved)
-}
-
-// Load gives an archive of images to an engine. An image that it refuses is an
-// error in the answer.
-func Load(ctx context.Context, docker *client.Client, image io.Reader) (err error) {
-	answer, err := docker.ImageLoad(ctx, image, client.ImageLoadWithQuiet(true))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, answer.Close()) }()
-	decoder := json.NewDecoder(answer)
-	for {
-		var message struct {
-			Error string `json:"error"`
-		}
-		switch err := decoder.Decode(&message); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		case message.Error != "":
-			return errors.New(message.Error)
-		}
-	}
 }
