@@ -310,3 +310,77 @@ func TestKeep(t *testing.T) {
 		t.Errorf("Keep() = %v, want nil when its context ends", err)
 	}
 }
+
+func TestLeftovers(t *testing.T) {
+	_, image := probeImage(t)
+	c := api(t)
+	dir := t.TempDir()
+	state := "test-" + strings.ToLower(filepath.Base(dir)) + t.Name()
+	engine := connect(t, docker.Options{Dir: dir, State: state})
+	p, err := engine.Start(t.Context(), probeSpec(image, probe.Echo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now().Add(-time.Minute)
+	tests := []struct {
+		name, state, owner string
+		expires            time.Duration
+		want               docker.Standing
+	}{
+		{"gone", state, "0123456789abcdef", time.Hour, docker.Gone},
+		{"other", state + "-other", "0123456789abcdef", time.Hour, docker.Unknown},
+	}
+	made := make(map[string]string) // volumes by their names
+	for _, tt := range tests {
+		name := state + "-" + tt.name
+		labels := map[string]string{
+			"dockgate.state": tt.state, "dockgate.owner": tt.owner, "dockgate.server": "x",
+			"dockgate.expires": time.Now().Add(tt.expires).Format(time.RFC3339),
+		}
+		if _, err := c.VolumeCreate(t.Context(), client.VolumeCreateOptions{Name: name, Labels: labels}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_, _ = c.VolumeRemove(context.WithoutCancel(t.Context()), name, client.VolumeRemoveOptions{})
+		})
+		made[name] = tt.name
+	}
+	found := make(map[string]docker.Leftover)
+	leftovers, err := engine.Leftovers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range leftovers {
+		if left.ID == p.ID() {
+			t.Errorf("the container of a gateway that lives is a leftover: %+v", left)
+		}
+		if name, ok := made[left.ID]; ok {
+			found[name] = left
+		}
+	}
+	for _, tt := range tests {
+		left, ok := found[tt.name]
+		if !ok {
+			t.Errorf("%s is no leftover", tt.name)
+			continue
+		}
+		if left.Standing != tt.want || left.Server != "x" || left.Created.Before(begun) || !left.Expires.After(begun) {
+			t.Errorf("%s = %+v, want a volume of x just made, and its owner %s", tt.name, left, tt.want)
+		}
+	}
+	removed, err := engine.Discard(t.Context(), []docker.Leftover{found["other"], found["gone"]})
+	if err != nil || len(removed) != 2 {
+		t.Errorf("Discard() = %+v, %v, want both", removed, err)
+	}
+	again, err := engine.Discard(t.Context(), removed)
+	if err != nil || len(again) != 2 {
+		t.Errorf("Discard() again = %+v, %v, want both, which are gone", again, err)
+	}
+	volumes, err := c.VolumeList(t.Context(), client.VolumeListOptions{Filters: make(client.Filters).Add("name", state)})
+	if err != nil || len(volumes.Items) > 0 {
+		t.Errorf("volumes = %+v, %v, want none", volumes.Items, err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
