@@ -19,7 +19,7 @@ func newList(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List your active servers with their settings",
-		Long:  `List your active servers with their settings, and what they wait for.
+		Long: `List your active servers with their settings, and what they wait for.
 Tools are stale if the server could not list them when it was asked last; it
 then keeps those that it listed before.` + exits,
 		Example: `  dockgate ls

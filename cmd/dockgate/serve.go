@@ -21,8 +21,11 @@ func newServe(f *flags) *cobra.Command {
 		Long: `Serve MCP on standard input and output, for an MCP client to start.
 
 The tools of all active servers are listed; each server starts as a container
-on its first call and stops when idle. A server that nobody has approved yet is
-asked for: in the client, if it can show a form, else with "dockgate approve".` + exits,
+on its first call and stops when idle. When as many run as may (five, unless the
+configuration says otherwise) the one that was idle for longest makes room. What
+says auto_start in its entry is started in the background. A server that nobody
+has approved yet is asked for: in the client, if it can show a form, else with
+"dockgate approve".` + exits,
 		Example: `  dockgate serve
   dockgate serve --server filesystem --prefix none
   dockgate serve --approve pinned --expose direct`,

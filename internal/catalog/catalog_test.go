@@ -236,6 +236,7 @@ func TestValidate(t *testing.T) {
 		{func(s *catalog.Server) { s.Limits.Memory = 1 << 20 }, "c.json:7: limits.memory: is less than 6MB"},
 		{func(s *catalog.Server) { s.Limits.CPUs = -1 }, "c.json:7: limits.cpus: is -1"},
 		{func(s *catalog.Server) { s.Timeouts.Idle = -1 }, "c.json:7: timeouts: has a negative duration"},
+		{func(s *catalog.Server) { s.Timeouts.Stop = time.Minute }, "c.json:7: timeouts.stop: is 1m0s, want 30s at most"},
 		{func(s *catalog.Server) { s.Network.Mode = "some" }, `c.json:7: network: is "some"`},
 		{func(s *catalog.Server) { s.Network.Allow = []string{"a:1"} }, "c.json:7: network.allow: has hosts"},
 		{func(s *catalog.Server) { s.Command = []string{"a\x00b"} }, "c.json:7: command[0]: holds a NUL character"},

@@ -180,9 +180,13 @@ type Timeouts struct {
 	// Idle is how long a server runs without a call.
 	Idle time.Duration `json:"idle,omitempty"`
 	// Stop is how long the server may take to end once it has been told to,
-	// before it is killed.
+	// before it is killed; at most [MaxStop].
 	Stop time.Duration `json:"stop,omitempty"`
 }
+
+// MaxStop is the most that a server can be given to end: clients wait for the
+// answer of mcp_remove, and people for the end of the gateway.
+const MaxStop = 30 * time.Second
 
 // An Isolation says which callers share one container.
 type Isolation string

@@ -281,6 +281,9 @@ func (v *validator) limits() {
 	if min(t.Start, t.Call, t.CallMax, t.List, t.Idle, t.Stop) < 0 {
 		v.report("timeouts", "has a negative duration")
 	}
+	if t.Stop > MaxStop {
+		v.report("timeouts.stop", "is %s, want %s at most", t.Stop, MaxStop)
+	}
 	if t.CallMax != 0 && t.CallMax < t.Call {
 		v.report("timeouts.call_max", "is %s, which is less than call, %s", t.CallMax, t.Call)
 	}

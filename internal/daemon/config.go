@@ -178,7 +178,7 @@ func (c Config) Check(place string) error {
 func (c Config) checkBounds(place string) error {
 	l, t := c.Limits, c.Timeouts
 	perServer := Size(c.Quotas.MaxMemoryPerServer.Max)
-	problem := ""
+	var problem string
 	switch {
 	case l.Memory > 0 && l.Memory < leastMemory:
 		problem = "limits.memory: is less than 6MB, the least that an engine takes"
@@ -188,6 +188,8 @@ func (c Config) checkBounds(place string) error {
 		problem = fmt.Sprintf("limits.cpus: is %v, want 0.01 or more", l.CPUs)
 	case l.PIDs < 0:
 		problem = "limits.pids: is negative"
+	case time.Duration(t.Stop) > catalog.MaxStop:
+		problem = fmt.Sprintf("timeouts.stop: is more than %v", catalog.MaxStop)
 	case t.CallMax > 0 && t.CallMax < t.Call:
 		problem = "timeouts.call_max: is less than timeouts.call"
 	default:

@@ -78,6 +78,7 @@ func TestConfigMistakes(t *testing.T) {
 		{"limits: {pids: -1}", "limits.pids: is negative"},
 		{"limits: {memory: 600MB}\nquotas: {max_memory_per_mcp: 500MB}", "limits.memory: is more than quotas.max_memory_per_server"},
 		{"timeouts: {call: 2m, call_max: 1m}", "timeouts.call_max: is less than timeouts.call"},
+		{"timeouts: {stop: 1m}", "timeouts.stop: is more than 30s"},
 		{"timeouts: {call: -2m}", "a negative duration"},
 		{"timeouts: {reply: 2m}", "field reply not found"},
 	}

@@ -139,7 +139,9 @@ func TestImpatientCallsOfASilentServer(t *testing.T) {
 		if _, err := w.fleet.Stop(t.Context(), "git"); err != nil {
 			t.Error(err)
 		}
-		<-patient
+		if err := <-patient; !errors.Is(err, fleet.ErrStopped) {
+			t.Errorf("Call(hang) = %v, want ErrStopped", err)
+		}
 		impatient()
 		pass(10 * time.Second)
 		w.expectEvents("start git", "stop git", "start git", "crash git")

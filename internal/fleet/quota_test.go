@@ -116,7 +116,9 @@ func TestNoPlace(t *testing.T) {
 				if _, err := w.fleet.Stop(t.Context(), "a"); err != nil {
 					t.Error(err)
 				}
-				<-busy
+				if err := <-busy; !errors.Is(err, fleet.ErrStopped) {
+					t.Errorf("Call(hang) = %v, want ErrStopped", err)
+				}
 			})
 		})
 	}
