@@ -58,10 +58,10 @@ func untilSignal() (context.Context, func()) {
 
 // report prints an error, and what the user can do, for people.
 func report(err error) {
-	fmt.Fprintf(os.Stderr, "dockgate: error: %v\n", err)
+	fmt.Fprintf(os.Stderr, "dockgate: error: %s\n", cleanLines(err.Error()))
 	var hinted interface{ Hint() string }
 	if errors.As(err, &hinted) && hinted.Hint() != "" {
-		fmt.Fprintf(os.Stderr, "dockgate: hint: %s\n", hinted.Hint())
+		fmt.Fprintf(os.Stderr, "dockgate: hint: %s\n", cleanLines(hinted.Hint()))
 	}
 }
 

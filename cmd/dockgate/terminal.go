@@ -142,3 +142,12 @@ func clean(text string) string {
 		return unicode.ReplacementChar
 	}, text)
 }
+
+// cleanLines is clean for text of several lines.
+func cleanLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = clean(line)
+	}
+	return strings.Join(lines, "\n")
+}

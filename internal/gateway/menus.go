@@ -24,9 +24,14 @@ import (
 type menus struct {
 	mu   sync.Mutex
 	each map[principal.Principal]*menu
-	// warned are the bounds of which it was said that they were passed.
+	// warned are the things of which it was said that they are left out. What
+	// is left out stays so in each menu that is written.
 	warned map[string]bool
 }
+
+// maxWarned bounds what a server that changes its tools all the time can fill
+// the memory and the log with.
+const maxWarned = 10_000
 
 // Bounds are what one client sees at most.
 type Bounds struct {
@@ -128,14 +133,21 @@ func (g *Gateway) full(ctx context.Context, w *menuWriter) bool {
 // leaveOut says once that more than a bound allows was to be listed. The menus
 // are locked.
 func (g *Gateway) leaveOut(ctx context.Context, what string, most int) {
-	if g.menus.warned[what] {
-		return
+	if g.menus.first(what) {
+		g.Logger.WarnContext(ctx, "too many to list, the rest is left out", "kind", what, "most", most)
 	}
-	if g.menus.warned == nil {
-		g.menus.warned = make(map[string]bool)
+}
+
+// first reports whether something is left out for the first time. m.mu is held.
+func (m *menus) first(what string) bool {
+	if m.warned[what] || len(m.warned) >= maxWarned {
+		return false
 	}
-	g.menus.warned[what] = true
-	g.Logger.WarnContext(ctx, "too many to list, the rest is left out", "kind", what, "most", most)
+	if m.warned == nil {
+		m.warned = make(map[string]bool)
+	}
+	m.warned[what] = true
+	return true
 }
 
 // listed returns the servers whose tools a principal sees, sorted.
@@ -168,9 +180,9 @@ func (g *Gateway) writeServer(ctx context.Context, w *menuWriter, name string, p
 	if !ok {
 		return g.writeSnapshot(ctx, w, made.Entry)
 	}
-	skip := func(kind string, err error) {
-		if err != nil {
-			g.Logger.WarnContext(ctx, "entry cannot be listed", "server", name, "kind", kind, "err", err)
+	skip := func(kind, entry string, err error) {
+		if err != nil && g.menus.first(fmt.Sprint(name, kind, entry, err)) {
+			g.Logger.WarnContext(ctx, "entry cannot be listed", "server", name, "kind", kind, "name", entry, "err", err)
 		}
 	}
 	for _, t := range offer.Tools {
@@ -178,17 +190,17 @@ func (g *Gateway) writeServer(ctx context.Context, w *menuWriter, name string, p
 			break
 		}
 		if definition := g.approvedDefinition(made, t); definition != nil {
-			skip("tool", w.tool(tool.Ref{Server: name, Name: t.Name}, definition, g.own))
+			skip("tool", t.Name, w.tool(tool.Ref{Server: name, Name: t.Name}, definition, g.own))
 		}
 	}
 	for _, entry := range offer.Prompts {
-		skip("prompt", w.prompt(name, entry))
+		skip("prompt", "", w.prompt(name, entry))
 	}
 	for _, entry := range offer.Resources {
-		skip("resource", w.resource("resources/list", "uri", name, entry))
+		skip("resource", "", w.resource("resources/list", "uri", name, entry))
 	}
 	for _, entry := range offer.Templates {
-		skip("template", w.resource("resources/templates/list", "uriTemplate", name, entry))
+		skip("template", "", w.resource("resources/templates/list", "uriTemplate", name, entry))
 	}
 	return nil
 }

@@ -2,19 +2,14 @@ package e2e_test
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
-	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/upstream"
 )
 
@@ -23,56 +18,107 @@ import (
 // anything.
 type crime struct {
 	fault string
-	// limits are more of the catalog entry.
+	// entry is the rest of the catalog entry; small if empty.
 	entry string
 	// tool is called; fault if empty.
 	tool string
-	// want is a regular expression for all of the answer's text.
+	// want is a regular expression for the whole text of the answer.
 	want   string
 	within time.Duration
-	// after is the answer to a call of echo that follows; its text if empty.
-	after string
+	// next is the same for a call of echo that follows; its text if empty.
+	next string
+	// lists is how many tools of the server are listed then; those of a good
+	// server if zero.
+	lists int
+	// said is what the gateway's log says of it.
+	said string
 }
 
 const (
 	// small is the entry of most: what it may use is soon used up.
 	small = "limits: {memory: 64MB, cpus: 0.5, pids: 64, tmp: 16MB}, timeouts: {start: 4s, call: 2s}"
-	gone  = `SERVER_CONNECTION_ERROR: `
+	// broad is for floods, which take their time.
+	broad = "limits: {memory: 64MB, cpus: 0.5}, timeouts: {call: 30s}"
+	// large is for lists that the server itself needs memory for.
+	large = "limits: {memory: 256MB, cpus: 0.5}, timeouts: {start: 20s, call: 10s}"
+
+	// goodTools is how many tools a good server has.
+	goodTools = 4
+	none      = -1
+
+	// soon is time for a start and a call on a busy machine.
+	soon = 8 * time.Second
+	long = 30 * time.Second
 )
 
 func crimes() []crime {
+	const (
+		failed  = `SERVER_CONNECTION_ERROR: `
+		logs    = `\nsee what it wrote: dockgate logs `
+		silent  = `it answered neither a call nor a ping, and was stopped`
+		refused = `TOOL_EXECUTION_ERROR: server "`
+	)
+	late := func(fault string) string {
+		return `TOOL_EXECUTION_TIMEOUT: server "` + fault + `" did not answer the call within 2s\nraise timeouts.call of ` + fault + `, if it needs longer`
+	}
+	start := func(fault, why string) string { return failed + `start server "` + fault + `": ` + why + logs + fault }
+	lost := func(fault, why string) string { return failed + `server "` + fault + `"` + why + logs + fault }
+	again := func(want string) string { // a start that fails again and again costs a pause
+		return want + `|` + failed + `server "[a-z-]+" failed and is not started again for [0-9]+s: .*`
+	}
+	full := func(fault string) string {
+		return `OUT_OF_MEMORY: "` + fault + `" passed its 64 MB limit; raise limits.memory`
+	}
+	mute := failed + `server "mute" did not answer the start within 4s\nraise timeouts.start of mute, if it needs longer`
+	exits := start("exit-start", `it exited with code 3 before it answered: cannot find its database`)
+	future := start("version-start", `initialize: unknown protocol version 2099-01-01`)
+	endless := start("endless", `tools/list: list does not end`)
+	circle := start("circle", `tools/list: list does not end`)
 	return []crime{
-		{fault: "mute", want: `.*`, after: `.*`},
-		{fault: "exit-start", want: `.*`, after: `.*`},
-		{fault: "exit-probe", tool: "echo", want: `.*`},
-		{fault: "version-start", want: `.*`, after: `.*`},
-		{fault: "hungry-start", want: `.*`, after: `.*`},
-		{fault: "garbage", want: `.*`},
-		{fault: "pieces", want: `.*`},
-		{fault: "half", want: `.*`},
-		{fault: "long-line", entry: "limits: {memory: 64MB, cpus: 0.5}, timeouts: {call: 30s}", want: `.*`},
-		{fault: "stderr", entry: "limits: {memory: 64MB, cpus: 0.5}, timeouts: {call: 30s}", want: `.*`},
-		{fault: "notifications", entry: "limits: {memory: 64MB, cpus: 0.5}, timeouts: {call: 30s}", want: `.*`},
-		{fault: "unknown-ids", entry: "limits: {memory: 64MB, cpus: 0.5}, timeouts: {call: 30s}", want: `.*`},
-		{fault: "duplicates", want: `.*`},
-		{fault: "version", want: `.*`},
-		{fault: "deep", want: `.*`},
-		{fault: "utf8", want: `.*`},
-		{fault: "pages", want: `.*`},
-		{fault: "endless", want: `.*`, after: `.*`},
-		{fault: "circle", want: `.*`, after: `.*`},
-		{fault: "changing", want: `.*`},
-		{fault: "names", want: `.*`},
-		{fault: "schemas", want: `.*`},
-		{fault: "huge", entry: "limits: {memory: 256MB, cpus: 0.5}, timeouts: {start: 10s, call: 5s}", want: `.*`},
-		{fault: "exit-call", want: `.*`},
-		{fault: "fork-bomb", want: `.*`},
-		{fault: "hungry", want: `.*`},
-		{fault: "busy", want: `.*`},
-		{fault: "tmp", want: `.*`},
-		{fault: "files", want: `.*`},
-		{fault: "deaf", want: `.*`},
-		{fault: "stubborn", want: `.*`},
+		{fault: "exit-probe", tool: "echo", want: `hello`, within: soon}, // first, while nobody knows the image's era
+		{fault: "mute", want: mute, within: soon, next: mute, lists: none},
+		{fault: "exit-start", want: exits, within: soon, next: again(exits), lists: none},
+		{fault: "version-start", want: future, within: soon, next: again(future), lists: none},
+		{fault: "hungry-start", want: full("hungry-start"), within: soon, next: full("hungry-start") + `|OUT_OF_MEMORY: .*`, lists: none},
+
+		{fault: "garbage", want: `hello`, within: soon},
+		{fault: "pieces", want: `hello`, within: soon},
+		{fault: "half", want: late("half"), within: soon, next: `hello|` + lost("half", ": "+silent)},
+		{fault: "long-line", entry: broad, want: refused + `long-line": message longer than 16777216 bytes`, within: long},
+		{fault: "stderr", entry: broad, want: `said it`, within: long},
+		{fault: "notifications", entry: broad, want: `told it`, within: long},
+		{fault: "unknown-ids", entry: broad, want: `answered it`, within: long},
+		{fault: "duplicates", want: `first`, within: soon},
+		{fault: "version", want: refused + `version": its answer is not JSON-RPC 2\.0: jsonrpc member is not "2\.0" at byte 16`, within: soon},
+		{fault: "deep", want: refused + `deep": its answer is not JSON-RPC 2\.0: nested too deep at byte [0-9]+`, within: soon},
+		{fault: "utf8", want: "a\ufffd+b", within: soon},
+
+		{fault: "pages", entry: large, want: `hello`, within: long, lists: 1000, said: `"list is too long and was cut" server=pages list=tools`},
+		{fault: "endless", entry: large, want: endless, within: long, next: again(endless), lists: none},
+		{fault: "circle", want: circle, within: soon, next: again(circle), lists: none},
+		{fault: "changing", want: `hello`, within: soon, lists: goodTools + 1},
+		{
+			fault: "names", want: `hello`, within: soon, lists: goodTools + 5,
+			said: `"tool left out" server=names err="tool name of 10240 bytes, longer than 1024"`,
+		},
+		{
+			fault: "schemas", want: `hello`, within: soon, lists: goodTools + 6,
+			said: `"entry cannot be listed" server=schemas kind=tool name=schema-4 err="inputSchema is not an object"`,
+		},
+		{
+			fault: "huge", entry: large, want: `hello`, within: long, lists: goodTools + 41,
+			said: `"tool left out" server=huge err="tools: entry of 10485`,
+		},
+
+		{fault: "exit-call", want: lost("exit-call", ` exited with code 5: lost its database`), within: soon},
+		{fault: "fork-bomb", want: late("fork-bomb"), within: soon, next: lost("fork-bomb", ": "+silent)},
+		{fault: "hungry", want: full("hungry"), within: soon},
+		{fault: "busy", want: late("busy"), within: soon, next: lost("busy", ": "+silent)},
+		{fault: "tmp", want: `16 MB: no space left on device`, within: soon},
+		{fault: "files", want: `163[0-9]{2} files: too many open files`, within: soon},
+
+		{fault: "deaf", want: `hello`, within: soon},
+		{fault: "stubborn", want: `hello`, within: soon},
 	}
 }
 
@@ -81,144 +127,149 @@ func crimes() []crime {
 func TestHostileServers(t *testing.T) {
 	api := needEngine(t)
 	needImage(t, api, "dockgate-test/faulty")
-	servers := "  neighbour: {image: dockgate-test/faulty}\n"
-	names := []string{"neighbour"}
+	entries := "  neighbour: {image: dockgate-test/faulty}\n"
+	args := []string{"--approve", "all", "--expose", "active", "--server", "neighbour"}
 	for _, c := range crimes() {
-		servers += fmt.Sprintf("  %s: {image: dockgate-test/faulty, env: {FAULT: %s}, %s}\n", c.fault, c.fault, cmp.Or(c.entry, small))
-		names = append(names, c.fault)
+		entries += fmt.Sprintf("  %s: {image: dockgate-test/faulty, env: {FAULT: %s}, %s}\n", c.fault, c.fault, cmp.Or(c.entry, small))
+		args = append(args, "--server", c.fault)
 	}
-	h := newHouse(t, servers)
-	args := []string{"--approve", "all", "--expose", "active"}
-	for _, name := range names {
-		args = append(args, "--server", name)
-	}
+	h := newHouse(t, entries)
 	gate := h.serve(t, args...)
-	street := &street{session: connect(t, gate, upstream.Legacy), pid: gate.cmd.Process.Pid}
+	s := &street{session: connect(t, gate, upstream.Legacy), pid: gate.cmd.Process.Pid}
 	for _, c := range crimes() {
-		t.Run(c.fault, func(t *testing.T) { street.suffer(t, c) })
+		t.Run(c.fault, func(t *testing.T) { s.suffer(t, c) })
 	}
-	begun := time.Now()
+	t.Run("terminal", func(t *testing.T) { staysReadable(t, h, s) })
 	_ = gate.Close()
 	within(t, 10*time.Second, "nothing left", func() bool { return len(left(t, api, h)) == 0 })
-	t.Logf("all gone after %v", time.Since(begun).Round(time.Millisecond))
+	_ = gate.cmd.Wait()
+	said := gate.stderr.String()
+	for _, c := range crimes() {
+		if !strings.Contains(said, c.said) {
+			t.Errorf("the gateway's log does not say %s:\n%s", c.said, said)
+		}
+	}
+	readable(t, "the gateway's log", said)
 }
 
-// A street is a gateway, its client, and its good server, the neighbour.
-type street struct {
-	session *upstream.Session
-	pid     int
-}
-
+// suffer commits one crime and looks at what it cost whom.
 func (s *street) suffer(t *testing.T, c crime) {
 	s.forgetPeak(t)
-	quiet := s.visit(t, closed())
-	done := make(chan struct{})
-	var got string
-	var took time.Duration
-	go func() {
-		defer close(done)
+	commit := func() (got, next string, took time.Duration) {
 		begun := time.Now()
 		got = s.call(t.Context(), c.fault, cmp.Or(c.tool, "fault"))
 		took = time.Since(begun)
-	}()
-	meanwhile := s.visit(t, done)
-	<-done
-	t.Logf("answer after %v: %s", took.Round(time.Millisecond), clip(got))
-	t.Logf("neighbour: quiet %v, p99 %v; meanwhile %v, p99 %v, of %d; ratio %.2f", quantile(quiet, 50), quantile(quiet, 99),
-		quantile(meanwhile, 50), quantile(meanwhile, 99), len(meanwhile), float64(quantile(meanwhile, 50))/float64(quantile(quiet, 50)))
-	begun := time.Now()
-	next := s.call(t.Context(), c.fault, "echo")
-	t.Logf("next after %v: %s", time.Since(begun).Round(time.Millisecond), clip(next))
-	t.Logf("peak %d MB", s.peak(t)>>20)
-	if !regexp.MustCompile(`(?s)^` + c.want + `$`).MatchString(got) {
-		t.Errorf("a call of %s = %q, want %s", c.fault, got, c.want)
+		return got, s.call(t.Context(), c.fault, "echo"), took
 	}
+	var got, next string
+	var took time.Duration
+	cost := s.disturb(t, func() { got, next, took = commit() })
+	matches(t, "a call", got, c.want)
+	if took > c.within {
+		t.Errorf("a call took %v, want at most %v", took, c.within)
+	}
+	matches(t, "the next call", next, cmp.Or(c.next, "hello"))
+	if want := max(0, cmp.Or(c.lists, goodTools)); want != len(s.listed(t, c.fault)) {
+		t.Errorf("%d tools are listed, want %d", len(s.listed(t, c.fault)), want)
+	}
+	for round := 1; !cost.fine() && round < rounds; round++ {
+		cost = append(cost, s.disturb(t, func() { _, _, _ = commit() })...)
+	}
+	if !cost.fine() {
+		t.Errorf("it cost the neighbour %v, want at most twice the quiet median and less than %v", cost, most)
+	}
+	peak := s.peak(t)
+	if peak > maxMemory {
+		t.Errorf("the gateway took %d MB, want at most %d", peak>>20, maxMemory>>20)
+	}
+	t.Logf("%v; peak %d MB; neighbour %v", took.Round(time.Millisecond), peak>>20, cost)
 }
 
-func clip(text string) string {
-	if len(text) > 300 {
-		return text[:300] + fmt.Sprintf("… (%d)", len(text))
-	}
-	return text
-}
-
-func closed() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}
-
-// call returns the text of an answer, or the error.
-func (s *street) call(ctx context.Context, server, tool string) string {
-	params, err := json.Marshal(map[string]any{"name": server + "__" + tool, "arguments": map[string]any{"text": "hello"}})
-	if err != nil {
-		return err.Error()
-	}
-	raw, err := s.session.Call(ctx, "tools/call", params, nil)
-	var refused *jsonrpc.Error
-	if errors.As(err, &refused) {
-		return fmt.Sprintf("error %d: %s", refused.Code, refused.Message)
-	}
-	if err != nil {
-		return "failed: " + err.Error()
-	}
-	var result struct{ Content []struct{ Text string } }
-	if err := json.Unmarshal(raw, &result); err != nil {
-		return err.Error()
-	}
-	if len(result.Content) == 0 {
-		return string(raw)
-	}
-	return result.Content[0].Text
-}
-
-// visit calls the neighbour until done, and at least 100 times.
-func (s *street) visit(t *testing.T, done <-chan struct{}) []time.Duration {
+func matches(t *testing.T, what, got, want string) {
 	t.Helper()
-	var each []time.Duration
-	for over := false; !over || len(each) < 100; {
-		begun := time.Now()
-		if got := s.call(t.Context(), "neighbour", "echo"); got != "hello" {
-			t.Fatalf("the neighbour answers %q, want hello", got)
-		}
-		each = append(each, time.Since(begun))
-		select {
-		case <-done:
-			over = true
-		default:
-		}
+	if !regexp.MustCompile(`(?s)^(` + want + `)$`).MatchString(got) {
+		t.Errorf("%s = %.600q, want %s", what, got, want)
 	}
-	slices.Sort(each)
-	return each
 }
 
-func quantile(sorted []time.Duration, percent int) time.Duration {
-	return sorted[(len(sorted)-1)*percent/100].Round(10 * time.Microsecond)
-}
-
-// peak is the most memory that the gateway had since forgetPeak.
-func (s *street) peak(t *testing.T) int64 {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kilobytes, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			if err != nil {
-				t.Fatal(err)
+// staysReadable calls a tool whose name is made of what terminals obey, and
+// looks at what people see of it.
+func staysReadable(t *testing.T, h house, s *street) {
+	called := 0
+	for _, name := range s.listed(t, "names") {
+		if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`).MatchString(name) {
+			t.Errorf("listed as %q", name)
+		}
+		if strings.Contains(name, "red_") {
+			called++
+			if got, want := s.call(t.Context(), "", name), "error -32602: unknown tool"; got != want {
+				t.Errorf("%s = %q, want the server's own %q", name, got, want)
 			}
-			return kilobytes << 10
 		}
 	}
-	t.Fatalf("no VmHWM in %s", status)
-	return 0
+	if called != 1 {
+		t.Errorf("%d tools are listed with the name of colours, want 1", called)
+	}
+	for _, args := range [][]string{
+		{"audit", "tail"}, {"approvals"}, {"ls"}, {"ps"}, {"plan", "names"}, {"logs", "stderr"}, {"plan", "\x1b[31mred"},
+	} {
+		out, err := h.command(t, args...)
+		if err != nil {
+			_, said, _ := strings.Cut(err.Error(), "\n")
+			out += said
+		}
+		readable(t, strings.Join(args, " "), out)
+		if args[0] == "audit" && !strings.Contains(out, "red") {
+			t.Errorf("audit tail does not show the call:\n%s", out)
+		}
+	}
 }
 
-func (s *street) forgetPeak(t *testing.T) {
+// readable checks that a text has nothing that a terminal obeys or hides.
+func readable(t *testing.T, what, text string) {
 	t.Helper()
-	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", s.pid), []byte("5"), 0o200); err != nil {
-		t.Fatal(err)
+	for _, r := range text {
+		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+			t.Errorf("%s shows %q", what, r)
+			return
+		}
+	}
+}
+
+// A server that lists badly the second time keeps the tools that it listed the
+// first time, and they are marked.
+func TestBadListKeepsTheOldTools(t *testing.T) {
+	api := needEngine(t)
+	needImage(t, api, "dockgate-test/faulty")
+	folder := t.TempDir()
+	h := newHouse(t, fmt.Sprintf("  thing: {image: dockgate-test/faulty, env: {FAULT: bad-list}, mounts: [{source: %q, target: /data}]}\n", folder))
+	for _, round := range []struct {
+		stale string
+	}{{""}, {"tools/list"}, {"tools/list"}} {
+		gate := h.serve(t, "--approve", "all", "--server", "thing")
+		s := &street{session: connect(t, gate, upstream.Legacy)}
+		if got := s.call(t.Context(), "thing", "echo"); got != "hello" {
+			t.Errorf("echo = %q, want hello", got)
+		}
+		if got := s.listed(t, "thing"); len(got) != goodTools {
+			t.Errorf("tools = %v, want %d", got, goodTools)
+		}
+		raw, err := s.session.Call(t.Context(), "tools/call", json.RawMessage(`{"name":"mcp_active","arguments":{}}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var active struct {
+			StructuredContent struct {
+				Servers []struct{ Stale string }
+			}
+		}
+		if err := json.Unmarshal(raw, &active); err != nil || len(active.StructuredContent.Servers) != 1 {
+			t.Fatalf("mcp_active = %s, %v, want one server", raw, err)
+		}
+		if got := active.StructuredContent.Servers[0].Stale; (got == "") != (round.stale == "") || !strings.Contains(got, round.stale) {
+			t.Errorf("stale = %q, want %q in it", got, round.stale)
+		}
+		_ = gate.Close()
+		_ = gate.cmd.Wait()
 	}
 }
