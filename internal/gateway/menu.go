@@ -24,7 +24,8 @@ const (
 	// PrefixServer names a tool "server__tool".
 	PrefixServer Prefix = "server"
 	// PrefixNone keeps a tool's own name. Where two servers have a tool of one
-	// name, the first by name keeps it and the others get the prefix.
+	// name, the first by name keeps it and the others get the prefix. So does
+	// one that reads like another server's with its prefix.
 	PrefixNone Prefix = "none"
 )
 
@@ -99,7 +100,7 @@ func (w *menuWriter) tool(ref tool.Ref, definition json.RawMessage, taken map[st
 
 func exposed(prefix Prefix, ref tool.Ref, taken func(string) bool) string {
 	if prefix == PrefixNone {
-		if bare := ref.Bare(); !taken(bare) {
+		if bare := ref.Bare(); !taken(bare) && !strings.Contains(ref.Name, "__") {
 			return bare
 		}
 	}
