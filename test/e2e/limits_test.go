@@ -94,6 +94,9 @@ func TestPlanIsWhatTheServerFinds(t *testing.T) {
 	if got := push.Files; got.Count > spec.Limits.Files || got.Count < spec.Limits.Files-64 || got.Reason == "" {
 		t.Errorf("could open %+v files, want a little under %d", got, spec.Limits.Files)
 	}
+	if push.CPUs <= 0 || push.CPUs > 0.65 {
+		t.Errorf("worked for %.2f processors, want at most 0.5 and a little", push.CPUs)
+	}
 	for what, reason := range push.Refused {
 		if reason == "" {
 			t.Errorf("could %s, want it refused", what)
@@ -111,6 +114,9 @@ func lifetime(t *testing.T, api *client.Client, h house) int64 {
 	found, err := api.ContainerInspect(t.Context(), strings.Fields(names[0])[0], client.ContainerInspectOptions{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if mounts := found.Container.Mounts; len(mounts) > 0 {
+		t.Errorf("the container has %+v, want no volumes of the engine", mounts)
 	}
 	created, err := time.Parse(time.RFC3339Nano, found.Container.Created)
 	if err != nil {

@@ -494,6 +494,7 @@ func (s *suite) against(t *testing.T) {
 	for _, user := range []string{"0:0", "1234:2345"} {
 		spec := s.spec(probe.Against, "/volume")
 		spec.User = user
+		spec.Limits.NanoCPUs = 500_000_000
 		spec.Tmpfs = []sandbox.Tmpfs{{Target: "/tmp", Size: 5 << 20}, {Target: "/volume", Size: 3 << 20}}
 		p, err := s.Engine.Start(t.Context(), spec)
 		if err != nil {
@@ -521,6 +522,10 @@ func (s *suite) against(t *testing.T) {
 			if stop.got.Count > stop.limit || stop.got.Count < stop.limit-32 || stop.got.Reason != stop.reason {
 				t.Errorf("as %s: %s = %+v, want a little under %d and then %q", user, what, stop.got, stop.limit, stop.reason)
 			}
+		}
+		// A part of a second may begin and end with a whole share.
+		if limit := float64(spec.Limits.NanoCPUs) / 1e9; got.CPUs <= 0 || got.CPUs > 1.25*limit {
+			t.Errorf("as %s: worked for %.2f processors, want at most %.2f and a little", user, got.CPUs, limit)
 		}
 		if len(got.Refused) < 12 {
 			t.Errorf("as %s: %d things were tried, want at least 12", user, len(got.Refused))

@@ -30,7 +30,7 @@ func spin() {
 
 func fillTmp(s *server, m message) {
 	block := make([]byte, 1<<20)
-	file, err := os.Create("/tmp/filled")
+	file, err := os.CreateTemp("/tmp", "filled")
 	if err != nil {
 		s.text(m, err.Error())
 		return

@@ -21,6 +21,9 @@ type Pushed struct {
 	Files Stop `json:"files"`
 	// Processes is how many processes could be started.
 	Processes Stop `json:"processes"`
+	// CPUs is how much processor time a second of work on all processors got,
+	// in seconds.
+	CPUs float64 `json:"cpus"`
 	// Refused is what the kernel said to things that nobody may do in a
 	// sandbox; empty is that it did them.
 	Refused map[string]string `json:"refused"`
@@ -54,6 +57,7 @@ func Push(args, _ []string, out io.Writer) error {
 	pushed.Refused["write to /etc"] = reason(os.WriteFile("/etc/written", nil, 0o600))
 	pushed.Refused["reach the network"] = reason(dial())
 	trespass(pushed.Refused)
+	pushed.CPUs = work(time.Second)
 	pushed.Processes = start() // last: nothing may need a thread after it
 	return json.NewEncoder(out).Encode(pushed)
 }

@@ -1,8 +1,11 @@
 package probe
 
 import (
+	"runtime"
 	"runtime/debug"
+	"sync"
 	"syscall"
+	"time"
 )
 
 // trespass tries what needs a capability, or a privilege that a program could
@@ -35,6 +38,29 @@ func raw() error {
 		_ = syscall.Close(socket)
 	}
 	return err
+}
+
+// work keeps all processors busy for a while, and returns how many seconds of
+// them it got for each second.
+func work(wall time.Duration) float64 {
+	before, begun := used(), time.Now()
+	var group sync.WaitGroup
+	for range runtime.NumCPU() {
+		group.Go(func() {
+			for time.Since(begun) < wall {
+			}
+		})
+	}
+	group.Wait()
+	return (used() - before).Seconds() / time.Since(begun).Seconds()
+}
+
+func used() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // start forks children that do nothing until it cannot. Go's runtime ends a
