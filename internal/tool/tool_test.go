@@ -1,6 +1,7 @@
 package tool_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -84,6 +85,34 @@ func FuzzExposed(f *testing.F) {
 			if len(name) > tool.MaxExposed || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
 				t.Errorf("%q is exposed as %q", a, name)
 			}
+		}
+	})
+}
+
+// A definition is kept as it came, and has a digest of its own.
+func FuzzParseDefinition(f *testing.F) {
+	for _, raw := range []string{`{"name":"a","x":{"z":1,"a":[1e400,"\u2028"]}}`, `{"name":"a","name":"b"}`, `{"NAME":"a"}`, `{"name":"a","x":{"y":1,"y":2}}`, `{"name":"\ud800"}`} {
+		f.Add([]byte(raw))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		d, err := tool.ParseDefinition(raw)
+		if err != nil {
+			return
+		}
+		if d.Name == "" || !bytes.Equal(d.JSON, raw) {
+			t.Errorf("ParseDefinition(%q) = %+v, want a name and all its bytes", raw, d)
+		}
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &members); err != nil {
+			t.Fatal(err)
+		}
+		members["x-other"] = json.RawMessage(`"` + d.Digest() + `"`)
+		changed, err := json.Marshal(members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (tool.Definition{JSON: changed}).Digest() == d.Digest() {
+			t.Errorf("Digest(%q) is that of %q", raw, changed)
 		}
 	})
 }
