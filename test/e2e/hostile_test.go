@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode"
@@ -190,6 +191,47 @@ func matches(t *testing.T, what, got, want string) {
 	if !regexp.MustCompile(`(?s)^(` + want + `)$`).MatchString(got) {
 		t.Errorf("%s = %.600q, want %s", what, got, want)
 	}
+}
+
+// Several floods at once are more than a machine of two processors can carry;
+// the gateway neither grows for it nor makes the others wait in turn.
+func TestFloodsAtOnce(t *testing.T) {
+	api := needEngine(t)
+	needImage(t, api, "dockgate-test/faulty")
+	floods := map[string]string{
+		"long-line": `TOOL_EXECUTION_ERROR: .* message longer than 16777216 bytes`, "stderr": `said it`,
+		"notifications": `told it`, "unknown-ids": `answered it`,
+	}
+	entries := "  neighbour: {image: dockgate-test/faulty}\n"
+	args := []string{"--approve", "all", "--expose", "active", "--server", "neighbour"}
+	for flood := range floods {
+		entries += fmt.Sprintf("  %s: {image: dockgate-test/faulty, env: {FAULT: %s}, %s}\n", flood, flood, broad)
+		args = append(args, "--server", flood)
+	}
+	h := newHouse(t, entries)
+	gate := h.serve(t, args...)
+	s := &street{session: connect(t, gate, upstream.Legacy), pid: gate.cmd.Process.Pid}
+	s.forgetPeak(t)
+	all := func() {
+		var group sync.WaitGroup
+		for flood, want := range floods {
+			group.Go(func() { matches(t, flood, s.call(t.Context(), flood, "fault"), want) })
+		}
+		group.Wait()
+	}
+	cost := s.disturb(t, all)
+	for round := 1; cost.ratio() > 2 && round < rounds; round++ {
+		cost = append(cost, s.disturb(t, all)...)
+	}
+	if cost.ratio() > 2 {
+		t.Errorf("it cost the neighbour %v, want at most twice the quiet median", cost)
+	}
+	if peak := s.peak(t); peak > maxMemory {
+		t.Errorf("the gateway took %d MB, want at most %d", peak>>20, maxMemory>>20)
+	}
+	t.Logf("peak %d MB; neighbour %v", s.peak(t)>>20, cost)
+	_ = gate.Close()
+	within(t, 10*time.Second, "nothing left", func() bool { return len(left(t, api, h)) == 0 })
 }
 
 // staysReadable calls a tool whose name is made of what terminals obey, and

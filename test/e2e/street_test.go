@@ -103,8 +103,12 @@ type disturbance struct {
 }
 
 func (c cost) fine() bool {
-	return c.middle(func(d disturbance) float64 { return float64(d.median) / float64(d.quiet) }) <= 2 &&
-		c.middle(func(d disturbance) float64 { return float64(d.p99) }) < float64(most)
+	return c.ratio() <= 2 && c.middle(func(d disturbance) float64 { return float64(d.p99) }) < float64(most)
+}
+
+// ratio is how much longer the neighbour's calls took.
+func (c cost) ratio() float64 {
+	return c.middle(func(d disturbance) float64 { return float64(d.median) / float64(d.quiet) })
 }
 
 func (c cost) middle(of func(disturbance) float64) float64 {
