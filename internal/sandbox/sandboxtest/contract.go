@@ -273,7 +273,7 @@ func (s *suite) closeDeaf(t *testing.T) {
 func (s *suite) closeStubborn(t *testing.T) {
 	p := s.start(t, probe.Stubborn)
 	readsLine(t, p, "ready")
-	if took := closes(t, p); took < 5*time.Second || took > 15*time.Second {
+	if took := closes(t, p); took < 5*time.Second || took > 25*time.Second {
 		t.Errorf("Close() took %v, want 5 s and a little", took)
 	}
 	exits(t, p, sandbox.Exit{Code: 137})
