@@ -10,11 +10,13 @@ VERSION   := $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 # Extra arguments of go test, for example TESTFLAGS='-run Approve -v'.
 TESTFLAGS ?=
+# The engines of test-engines: the one that answers, and the newest.
+ENGINES   ?= found new
 
-.PHONY: help build images demo test check lint bench engine
+.PHONY: help build images demo test test-engines check lint bench engine
 
 help: ## show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  \1\t\2/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
 
 build: ## build bin/dockgate
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/dockgate
@@ -31,6 +33,14 @@ test: engine images build ## run every test, the ones on the real engine too
 	go test -race -timeout 20m -coverpkg=./internal/... -coverprofile=bin/cover.out $(TESTFLAGS) ./...
 	@go tool cover -func=bin/cover.out | awk 'END { print "statement coverage of internal: " $$NF }'
 	go run ./test/leftovers
+
+test-engines: engine build ## run what needs an engine on the one that answers and on the newest
+	@for e in $(ENGINES); do \
+		if [ $$e = new ]; then test/engine.sh new; export DOCKER_HOST=$$(test/engine.sh new host); fi; \
+		go run ./test/images; \
+		go test -race -count=1 -timeout 20m $(TESTFLAGS) ./internal/docker/... ./cmd/dockgate ./images/... ./test/e2e; \
+		go run ./test/leftovers; \
+	done
 
 check: ## formatting, vet, go.mod, and that every platform compiles
 	@$(GOFUMPT) -d . || { echo 'check: run "$(GOFUMPT) -w ."' >&2; exit 1; }

@@ -157,6 +157,7 @@ new_start() {
 	[ "$(uname -s) $(id -u)" = "Linux 0" ] || fail "the newest engine needs root on Linux"
 	command -v containerd >/dev/null 2>&1 || fail "the newest engine needs containerd; run test/engine.sh first"
 	new_build
+	command -v ip >/dev/null 2>&1 || { debian && install iproute2; } || fail "the newest engine needs the command ip"
 	ip link show "$new_bridge" >/dev/null 2>&1 || ip link add name "$new_bridge" type bridge
 	ip address replace "$new_subnet" dev "$new_bridge"
 	ip link set "$new_bridge" up
