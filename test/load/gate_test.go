@@ -118,33 +118,38 @@ func newFloor(t *testing.T) *upstream.Session {
 	return session
 }
 
-// A house is a state folder, and a catalog in which the demo's server has many
-// names.
+// A house is a state folder, with a configuration and a catalog in which the
+// demo's server has many names.
 type house struct {
-	state, catalog string
-	servers        []string
+	state, config string
+	servers       []string
 }
 
-// newHouse makes a house with n servers; fields are more of the entry of each.
-func newHouse(t *testing.T, n int, fields string) *house {
+// newHouse makes a house with n servers, of which as many as there are places
+// may run at a time; fields are more of the entry of each.
+func newHouse(t *testing.T, n, places int, fields string) *house {
 	t.Helper()
 	dir := t.TempDir()
-	h := &house{state: filepath.Join(dir, "state"), catalog: filepath.Join(dir, "catalog.yaml")}
-	text := "version: 1\nservers:\n"
+	h := &house{state: filepath.Join(dir, "state"), config: filepath.Join(dir, "config.yaml")}
+	catalog := filepath.Join(dir, "catalog.yaml")
+	entries := "version: 1\nservers:\n"
 	for i := range n {
 		name := fmt.Sprintf("s%d", i)
 		h.servers = append(h.servers, name)
-		text += "  " + name + ": {image: dockgate/demo" + fields + "}\n"
+		entries += "  " + name + ": {image: dockgate/demo" + fields + "}\n"
 	}
-	if err := os.WriteFile(h.catalog, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	config := fmt.Sprintf("catalogs: [%s]\nquotas: {max_running: %d}\n", catalog, places)
+	for path, text := range map[string]string{catalog: entries, h.config: config} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return h
 }
 
 // command is one of the gateway's.
 func (h *house) command(args ...string) *exec.Cmd {
-	return exec.Command(binary, append([]string{"--state", h.state, "--catalog", h.catalog}, args...)...)
+	return exec.Command(binary, append([]string{"--state", h.state, "--config", h.config}, args...)...)
 }
 
 // serve starts a gateway.
@@ -189,14 +194,14 @@ func sessions(gates []*gate) []*upstream.Session {
 }
 
 // work makes the calls of one caller, on all servers in turn.
-func (g *gate) work(ctx context.Context, caller int) (latencies, error) {
+func (g *gate) work(ctx context.Context, caller, calls int) (latencies, error) {
 	var took latencies
-	for n := range each {
+	for n := range calls {
 		server := g.servers[(caller+n)%len(g.servers)]
 		begun := time.Now()
 		var err error
 		if n%20 == 19 { // others overtake it
-			err = rest(ctx, g.session, server, 1+(caller*each+n)%31)
+			err = rest(ctx, g.session, server, 1+(caller*calls+n)%31)
 		} else {
 			err = echo(ctx, g.session, server, fmt.Sprintf("caller %d, call %d of %s", caller, n, server))
 		}

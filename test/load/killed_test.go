@@ -35,7 +35,7 @@ func TestKilledAtRandom(t *testing.T) {
 	var town []*house
 	for i := range folders {
 		fields := []string{"", ", isolation: session", ", isolation: principal"}[i%3]
-		town = append(town, newHouse(t, 2, fields))
+		town = append(town, newHouse(t, 2, 2, fields))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()

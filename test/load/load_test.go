@@ -83,7 +83,7 @@ func answer(in io.Reader, out io.Writer) error {
 
 const (
 	// servers is how many servers stand behind a gateway, callers how many
-	// calls of it are under way at a time, and each how many a caller makes.
+	// calls are under way at a time, and each how many a caller makes.
 	servers = 8
 	callers = 16
 	each    = 200
@@ -93,8 +93,8 @@ const (
 // at first.
 func TestOneSession(t *testing.T) {
 	api := needDemo(t)
-	h := newHouse(t, servers, "")
-	load(t, []*gate{h.open(t)}, callers)
+	h := newHouse(t, servers, servers, "")
+	load(t, []*gate{h.open(t)}, callers, each)
 	h.mustVanish(t, api)
 }
 
@@ -102,18 +102,27 @@ func TestOneSession(t *testing.T) {
 // all: four calls in flight on each, and every server runs four times.
 func TestFourGateways(t *testing.T) {
 	api := needDemo(t)
-	h := newHouse(t, servers, "")
+	h := newHouse(t, servers, servers, "")
 	var gates []*gate
 	for range 4 {
 		gates = append(gates, h.open(t))
 	}
-	load(t, gates, callers/len(gates))
+	load(t, gates, callers/len(gates), each)
+	h.mustVanish(t, api)
+}
+
+// Sixteen calls are in flight on eight servers of which five may run: each
+// gets its turn, although servers must stop for others all the time.
+func TestMoreServersThanPlaces(t *testing.T) {
+	api := needDemo(t)
+	h := newHouse(t, servers, 5, "")
+	load(t, []*gate{h.open(t)}, callers, 5)
 	h.mustVanish(t, api)
 }
 
 // load lets callers of each gateway make their calls, and holds the gateway to
 // what it promises meanwhile. It ends the gateways.
-func load(t *testing.T, gates []*gate, callers int) {
+func load(t *testing.T, gates []*gate, callers, calls int) {
 	t.Helper()
 	floor := newFloor(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -128,7 +137,7 @@ func load(t *testing.T, gates []*gate, callers int) {
 	took := make([]latencies, len(gates)*callers)
 	for i := range took {
 		calling.Go(func() (err error) {
-			took[i], err = gates[i/callers].work(ctx, i)
+			took[i], err = gates[i/callers].work(ctx, i, calls)
 			return err
 		})
 	}
@@ -138,8 +147,8 @@ func load(t *testing.T, gates []*gate, callers int) {
 	if err := errors.Join(err, beating.Wait()); err != nil {
 		t.Fatal(err)
 	}
-	calls := join(took)
-	t.Logf("%d calls in %v, %.0f/s; each: %v", len(calls), whole.Round(time.Millisecond), float64(len(calls))/whole.Seconds(), calls)
+	answers := join(took)
+	t.Logf("%d calls in %v, %.0f/s; each: %v", len(answers), whole.Round(time.Millisecond), float64(len(answers))/whole.Seconds(), answers)
 	quiet := pings[len(gates)]
 	for i, g := range gates {
 		t.Logf("gateway %d pinged: %v; %s", i, pings[i], g.vitals(t))
