@@ -1,0 +1,51 @@
+package daemon_test
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dockgate/dockgate/internal/daemon"
+)
+
+// FuzzLoadConfig holds that a configuration is refused in words about its
+// file, or has no value that nothing can run with.
+func FuzzLoadConfig(f *testing.F) {
+	for _, text := range []string{
+		"",
+		"catalogs: [a.yaml]\nexpose: [meta, direct]\nprefix: none\napproval: {mode: pinned, wait: 25s, scripted: true}\n",
+		"limits: {memory: 500MB, cpus: 0.5, pids: 100, shm: 1GB, tmp: 64MB}\ntimeouts: {start: 1s, list: 1s, call: 1s, call_max: 1m, idle: 5m, stop: 5s}\n",
+		"quotas: {max_running: 3, max_total_memory: 2GB}\npatience: 45s\nlists: {servers: 1, tools_per_server: 1, tools: 1}\n",
+		"limits: &a {cpus: .nan}\ntimeouts: *a\n",
+		"approval: {wait: -1s}\n",
+		"prefix: [\n",
+		"expose: {a: b}\n---\nno: field\n",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		config, err := daemon.LoadConfig(path)
+		var mistake *daemon.ConfigError
+		if err != nil {
+			if !errors.As(err, &mistake) || !strings.HasPrefix(err.Error(), path+": ") {
+				t.Errorf("LoadConfig(%q) = %v, want a ConfigError that names the file", text, err)
+			}
+			return
+		}
+		l := config.Limits
+		if min(l.Memory, l.Shm, l.Tmp) < 0 || l.PIDs < 0 || l.CPUs < 0 || math.IsNaN(l.CPUs) || math.IsInf(l.CPUs, 0) {
+			t.Errorf("LoadConfig(%q) has the limits %+v", text, l)
+		}
+		wait := config.Timeouts
+		if min(wait.Start, wait.List, wait.Call, wait.CallMax, wait.Idle, wait.Stop, config.Patience, config.Approval.Wait) < 0 {
+			t.Errorf("LoadConfig(%q) has negative durations: %+v", text, config)
+		}
+	})
+}
