@@ -8,12 +8,16 @@ GOFUMPT       := go run mvdan.cc/gofumpt@v0.12.0
 
 VERSION   := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
-# Extra arguments of go test, for example TESTFLAGS='-run Approve -v'.
-TESTFLAGS ?=
+# Extra arguments of go test, for example TESTFLAGS='-run Approve -v', and of
+# the benchmark, for example BENCHFLAGS='--only warm,cold --json report.json'.
+TESTFLAGS  ?=
+BENCHFLAGS ?=
 # The engines of test-engines: the one that answers, and the newest.
-ENGINES   ?= found new
+ENGINES    ?= found new
+# How long each fuzz target runs.
+FUZZTIME   ?= 10s
 
-.PHONY: help build images demo test test-engines check lint bench engine
+.PHONY: help build images demo test test-engines check lint bench fuzz engine
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -55,7 +59,10 @@ lint: ## golangci-lint
 	$(GOLANGCI_LINT) run ./...
 
 bench: engine images build ## measure against the raw exchange with a container
-	go run ./test/bench
+	go run ./test/bench $(BENCHFLAGS)
+
+fuzz: ## let every fuzz target run for FUZZTIME (10s)
+	@test/fuzz.sh $(FUZZTIME)
 
 engine:
 	@test/engine.sh
