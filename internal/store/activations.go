@@ -34,21 +34,24 @@ const (
 // Activations returns the servers that are active for a principal, in the
 // order in which they became so.
 func (db *DB) Activations(ctx context.Context, who principal.Principal) ([]Activation, error) {
-	return db.activations(ctx, who, `WHERE principal = ? ORDER BY at, server`, who.ID)
+	return db.activations(ctx, who, "")
 }
 
 // Activation returns one of them; ok is false if the server is not active.
 func (db *DB) Activation(ctx context.Context, who principal.Principal, server string) (a Activation, ok bool, err error) {
-	found, err := db.activations(ctx, who, `WHERE principal = ? AND server = ?`, who.ID, server)
+	found, err := db.activations(ctx, who, server)
 	if err != nil || len(found) == 0 {
 		return Activation{}, false, err
 	}
 	return found[0], true, nil
 }
 
-func (db *DB) activations(ctx context.Context, who principal.Principal, where string, args ...any) ([]Activation, error) {
+// activations returns all of a principal, or the one of a server if it has a name.
+func (db *DB) activations(ctx context.Context, who principal.Principal, server string) ([]Activation, error) {
 	var list []Activation
-	rows, err := db.sql.QueryContext(ctx, `SELECT server, settings, by, at FROM activations `+where, args...)
+	rows, err := db.sql.QueryContext(ctx,
+		`SELECT server, settings, by, at FROM activations
+		WHERE principal = ?1 AND (?2 = '' OR server = ?2) ORDER BY at, server`, who.ID, server)
 	err = each(rows, err, func(rows *sql.Rows) error {
 		a := Activation{Principal: who}
 		var settings []byte
