@@ -394,8 +394,11 @@ func TestPrefixNone(t *testing.T) {
 	h := build(t, options{mode: approval.ModeAll, active: []string{"one", "two"}, prefix: gateway.PrefixNone},
 		map[string]sandboxtest.Server{"test/one": sdkServer(echo), "test/two": sdkServer(echo)})
 	session := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil))
+	names(t, session)
 	invoke(t, session, "mcp_add", map[string]any{"name": "one"})
-	invoke(t, session, "mcp_add", map[string]any{"name": "two"})
+	if added := text(invoke(t, session, "mcp_add", map[string]any{"name": "two"})); !strings.Contains(added, "two__echo") {
+		t.Errorf("mcp_add of two says %q, want its echo by the name it is listed under", added)
+	}
 	got := names(t, session)
 	if !slices.Contains(got, "echo") || !slices.Contains(got, "two__echo") {
 		t.Errorf("tools %v, want echo of one, and two__echo", got)

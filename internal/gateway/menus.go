@@ -234,8 +234,18 @@ func (g *Gateway) writeSnapshot(ctx context.Context, w *menuWriter, entry catalo
 	return nil
 }
 
-// Name returns the name under which clients see a tool.
+// Name returns the name under which clients see a tool, as it is listed now,
+// or else as it would be if nothing else were.
 func (g *Gateway) Name(ref tool.Ref) string {
+	g.menus.mu.Lock()
+	defer g.menus.mu.Unlock()
+	for _, listed := range g.menus.each {
+		for name, other := range listed.tools {
+			if other == ref {
+				return name
+			}
+		}
+	}
 	return exposed(g.Prefix, ref, func(name string) bool { _, own := g.own[name]; return own })
 }
 

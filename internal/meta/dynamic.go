@@ -126,6 +126,7 @@ func (d *Desk) add(ctx context.Context, client call.Client, arguments json.RawMe
 	case err != nil:
 		return nil, errors.Join(err, undo(context.WithoutCancel(ctx)))
 	}
+	d.Changed(ctx) // the answer has the names as they are listed
 	return d.activated(ctx, client, entry)
 }
 
