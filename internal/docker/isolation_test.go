@@ -165,16 +165,20 @@ func TestConnectionLost(t *testing.T) {
 	if names, err := left(engine)(t.Context()); err != nil || len(names) > 0 {
 		t.Errorf("left = %q, %v, want nothing", names, err)
 	}
-	// Events are listened to again.
-	hungry, err := engine.Start(t.Context(), probeSpec(image, probe.Hungry))
-	if err != nil {
-		t.Fatal(err)
+	// Events are listened to again, even if the engine misses some.
+	for range 5 {
+		hungry, err := engine.Start(t.Context(), probeSpec(image, probe.Hungry))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-hungry.Done()
+		heard := hungry.Exit().OutOfMemory
+		if err := hungry.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+		if heard {
+			return
+		}
 	}
-	<-hungry.Done()
-	if got := hungry.Exit(); !got.OutOfMemory {
-		t.Errorf("Exit() = %+v, want it out of memory", got)
-	}
-	if err := hungry.Close(); err != nil {
-		t.Errorf("Close() = %v", err)
-	}
+	t.Error("none of 5 exits is out of memory, want one")
 }

@@ -66,9 +66,25 @@ func (e *StartError) Hint() string {
 		return hinted.Hint()
 	case errors.Is(e.Err, ErrStopped), errors.As(e.Err, &full):
 		return ""
+	case e.Exit != nil:
+		return afterExit(e.Server, *e.Exit)
 	default:
-		return "see what it wrote: dockgate logs " + e.Server
+		return seeLogs(e.Server)
 	}
+}
+
+func seeLogs(server string) string { return "see what it wrote: dockgate logs " + server }
+
+// killed is 128 + SIGKILL.
+const killed = 137
+
+// afterExit is a hint for a server that went by itself. An engine under load
+// misses some of the kernel's reports of memory that ran out.
+func afterExit(server string, exit sandbox.Exit) string {
+	if exit.Code == killed {
+		return "the kernel kills what passes its memory limit: if it needs more, raise limits.memory of " + server + "; " + seeLogs(server)
+	}
+	return seeLogs(server)
 }
 
 // A LostError is a server that went away during a call.
@@ -103,8 +119,10 @@ func (e *LostError) Hint() string {
 	switch {
 	case errors.Is(e.Why, ErrStopped), errors.Is(e.Why, ErrExpired), errors.As(e.Why, &full):
 		return ""
+	case e.Why == nil:
+		return afterExit(e.Server, e.Exit)
 	default:
-		return "see what it wrote: dockgate logs " + e.Server
+		return seeLogs(e.Server)
 	}
 }
 

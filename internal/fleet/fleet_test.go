@@ -126,6 +126,10 @@ func TestCrash(t *testing.T) {
 		hint string
 	}{
 		{"crash", `server "git" exited with code 3: boom`, "see what it wrote: dockgate logs git"},
+		{
+			"killed", `server "git" was ended by signal 9`,
+			"the kernel kills what passes its memory limit: if it needs more, raise limits.memory of git; see what it wrote: dockgate logs git",
+		},
 		{"eat", `"git" passed its 500 MB limit; raise limits.memory`, ""},
 	}
 	for _, tt := range tests {

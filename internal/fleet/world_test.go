@@ -386,6 +386,8 @@ func (s *server) call(ctx context.Context, c sandboxtest.Container, m jsonrpc.Me
 	case "crash":
 		_, _ = io.WriteString(c.Stderr, "going down\nboom\n")
 		return 3
+	case "killed":
+		return 137
 	case "eat":
 		return sandboxtest.OutOfMemory
 	case "leave": // the conversation, but stay

@@ -43,7 +43,8 @@ type Process interface {
 type Exit struct {
 	// Code is the exit code; 128 + n after signal n.
 	Code int
-	// OutOfMemory reports that the engine saw the memory limit passed.
+	// OutOfMemory reports that the engine saw the memory limit passed. Under
+	// load it does not see it each time.
 	OutOfMemory bool
 	// Lost reports that the engine went away, so that Code is not known.
 	Lost bool
