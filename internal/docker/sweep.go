@@ -10,8 +10,13 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// sweepEvery is the pause between two sweeps of Keep.
-const sweepEvery = 5 * time.Second
+const (
+	// sweepEvery is the pause between two sweeps of Keep.
+	sweepEvery = 5 * time.Second
+	// skew is how far the clocks of two machines that use one engine may
+	// differ: a gateway ends its containers at their time by its own clock.
+	skew = 10 * time.Minute
+)
 
 // A Kind is a kind of object on an engine.
 type Kind string
@@ -165,7 +170,9 @@ type object struct {
 }
 
 // expired reports that gateways of other state folders may remove the object.
-func (o object) expired(now time.Time) bool { return !o.expires.IsZero() && now.After(o.expires) }
+func (o object) expired(now time.Time) bool {
+	return !o.expires.IsZero() && now.After(o.expires.Add(skew))
+}
 
 func labelledObject(kind Kind, id string, created time.Time, labels map[string]string) object {
 	o := object{created: created, Swept: Swept{

@@ -204,7 +204,8 @@ func TestSweepByLabels(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	past, future := time.Now().Add(-time.Hour).Format(time.RFC3339), time.Now().Add(time.Hour).Format(time.RFC3339)
+	in := func(d time.Duration) string { return time.Now().Add(d).Format(time.RFC3339) }
+	past, future := in(-time.Hour), in(time.Hour)
 	tests := []struct {
 		name                  string
 		state, owner, expires string
@@ -215,6 +216,7 @@ func TestSweepByLabels(t *testing.T) {
 		{"owner is no name", state, "../../etc/passwd", future, true},
 		{"other state", state + "-other", "0123456789abcdef", future, true},
 		{"other state, expired", state + "-other", "0123456789abcdef", past, false},
+		{"other state, expired by this clock", state + "-other", "0123456789abcdef", in(-time.Minute), true},
 		{"other state, no date", state + "-other", "0123456789abcdef", "soon", true},
 	}
 	ids := make(map[string]string)
