@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -139,14 +140,20 @@ func (f *flags) use(ctx context.Context, do func(*daemon.Daemon) error) error {
 	return errors.Join(do(d), d.Close())
 }
 
-// lightMemory trades memory, which the gateway hardly uses, for time: calls
-// allocate much and keep little. The limit keeps the trade within bounds.
-func lightMemory() {
+// settle fits the runtime to what a gateway does: it mostly waits, allocates
+// much and keeps little. It trades memory, which it hardly uses, for time,
+// within a limit. And it leaves half of the processors to the engine and the
+// servers: a call goes through several goroutines one after the other, and
+// waking another processor for each of them costs more than it brings.
+func settle() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(64 << 20)
+	}
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/2))
 	}
 }
 

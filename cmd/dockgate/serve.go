@@ -31,7 +31,7 @@ has approved yet is asked for: in the client, if it can show a form, else with
   dockgate serve --approve pinned --expose direct`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			lightMemory()
+			settle()
 			options, err := f.options()
 			if err != nil {
 				return err
