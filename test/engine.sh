@@ -15,8 +15,10 @@
 #
 #   test/engine.sh own DIR      become an engine of the caller's own that keeps
 #                               all it has in DIR and listens on DIR/engine.sock;
-#                               its containers have no network. It is the newest
+#                               its containers reach nobody. It is the newest
 #                               one if DOCKER_HOST names that, else Debian's
+#   test/engine.sh own DIR end  put away what the engine that has ended kept
+#                               outside of DIR
 #
 # Says one line. Exits with 1 if no engine answers in the end.
 set -eu
@@ -30,6 +32,7 @@ new_run="$run-new"
 new_socket="$new_run/engine.sock"
 new_bridge=dockgate-new
 new_subnet=172.29.217.1/24
+own_subnet=172.29.218.1/24
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/dockgate-test/engine-$new_engine-$new_runc"
 
 fail() {
@@ -183,27 +186,41 @@ new_status() {
 
 new_host() { echo "unix://$new_socket"; }
 
+own_bridge() { echo "dg$(printf %s "$1" | cksum | cut -d ' ' -f 1)"; }
+
 own() {
 	[ -d "${1:-}" ] || fail "own needs a folder"
 	[ "$(id -u)" = 0 ] || fail "an engine of one's own needs root"
 	dockerd=dockerd
 	dir=$1
-	set -- --bridge none
+	bridge=$(own_bridge "$dir")
+	# An engine told to have no bridge would remove that of the one beside it.
+	ip link show "$bridge" >/dev/null 2>&1 || ip link add name "$bridge" type bridge
+	ip address replace "$own_subnet" dev "$bridge"
+	set --
 	if [ "${DOCKER_HOST:-}" = "$(new_host)" ]; then
 		dockerd="$cache/dockerd"
-		set -- --bridge none --ip6tables=false --add-runtime "new=$cache/runc" --default-runtime new
+		set -- --ip6tables=false --add-runtime "new=$cache/runc" --default-runtime new
 	fi
 	# The containerd of an engine that was killed has gone with it, but looks
 	# alive where nobody reaps it.
 	rm -f "$dir/exec/containerd/containerd.pid"
 	exec "$dockerd" --data-root "$dir/data" --exec-root "$dir/exec" --pidfile "$dir/dockerd.pid" -H "unix://$dir/engine.sock" \
 		--containerd-namespace dockgate-own --containerd-plugins-namespace dockgate-own-plugins \
-		--iptables=false --ip-forward=false --insecure-registry 127.0.0.0/8 "$@"
+		--bridge "$bridge" --iptables=false --ip-forward=false --insecure-registry 127.0.0.0/8 "$@"
 }
+
+own_end() { ip link delete "$(own_bridge "$1")" 2>/dev/null || true; }
 
 case "${1:-start}" in
 start | stop | status) "${1:-start}" ;;
-own) own "${2:-}" ;;
+own)
+	case "${3:-}" in
+	"") own "${2:-}" ;;
+	end) own_end "$2" ;;
+	*) fail "unknown argument $3, want end" ;;
+	esac
+	;;
 new)
 	case "${2:-start}" in
 	start | stop | status | host) "new_${2:-start}" ;;

@@ -151,6 +151,9 @@ func (o *Own) Remove(ctx context.Context) error {
 			_ = exec.CommandContext(ctx, "umount", "--lazy", at).Run()
 		}
 	}
+	if out, err := exec.CommandContext(ctx, o.script, "own", o.Dir, "end").CombinedOutput(); err != nil {
+		return fmt.Errorf("end of the engine in %s: %w\n%s", o.Dir, err, out)
+	}
 	return os.RemoveAll(o.Dir)
 }
 
