@@ -69,7 +69,12 @@ type Writer struct {
 	number int
 	head   *os.File
 	last   head
-	closed bool
+	// headAt is when the head was written, later the write that is due, and
+	// lateErr what came of the last one.
+	headAt  time.Time
+	later   *time.Timer
+	lateErr error
+	closed  bool
 }
 
 // An end is the open end of a file of records.
@@ -192,9 +197,36 @@ func (w *Writer) append(e *end, r Record) error {
 		return fmt.Errorf("audit record: %w", err)
 	}
 	w.last = head{r.Seq, hash}
-	if r.Kind == KindCall {
-		return nil // its result follows, and moves the head
+	return w.moveHead()
+}
+
+// headEvery bounds how often the head is written, and so how far it lags.
+const headEvery = 10 * time.Millisecond
+
+// moveHead writes the head now, or soon if it was written just before. An
+// error of the later write is that of the next record. w.mu is held, or w not
+// yet shared.
+func (w *Writer) moveHead() error {
+	if w.later != nil {
+		return w.lateErr
 	}
+	if wait := headEvery - time.Since(w.headAt); wait > 0 && w.lateErr == nil {
+		w.later = time.AfterFunc(wait, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.later != nil && !w.closed {
+				w.later = nil
+				w.lateErr = w.writeHead()
+			}
+		})
+		return nil
+	}
+	w.lateErr = w.writeHead()
+	return w.lateErr
+}
+
+func (w *Writer) writeHead() error {
+	w.headAt = time.Now()
 	if _, err := w.head.WriteAt(w.last.encode(), 0); err != nil {
 		return fmt.Errorf("audit record: %w", err)
 	}
@@ -241,9 +273,12 @@ func (w *Writer) Close() error {
 	if w.end != nil {
 		err = w.end.file.Close()
 	}
+	if w.later != nil {
+		w.later.Stop()
+		err = errors.Join(err, w.writeHead())
+	}
 	if w.head != nil {
-		_, written := w.head.WriteAt(w.last.encode(), 0)
-		err = errors.Join(err, written, w.head.Close())
+		err = errors.Join(err, w.head.Close())
 	}
 	return errors.Join(err, w.lock.Close())
 }
