@@ -70,6 +70,7 @@ func bars() map[string]report.Bar {
 		"start.list_10000_ms": report.AtMost(200),
 		"cold.added_ms":       report.AtMost(20),
 		"warm.added_us":       report.AtMost(200),
+		"warm.over_legacy_us": report.AtMost(200),
 		"warm.ratio_raw_16":   report.AtLeast(0.4),
 		"result_10mb.ratio":   report.AtMost(1.5),
 		"rss.run_3_mb":        report.AtMost(50),
