@@ -121,8 +121,45 @@ func (o *Own) end(signal syscall.Signal) error {
 	return nil
 }
 
-// Freeze keeps the engine from doing anything until Thaw.
-func (o *Own) Freeze() error { return o.cmd.Process.Signal(syscall.SIGSTOP) }
+// Freeze keeps the engine from doing anything until Thaw. When it returns no
+// thread of the engine runs: the signal reaches each at its own time.
+func (o *Own) Freeze() error {
+	if err := o.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		stopped, err := allStopped(o.cmd.Process.Pid)
+		if err != nil || stopped {
+			return err
+		}
+	}
+	return nil
+}
+
+// allStopped reports whether every thread of a process is stopped by a signal
+// (proc(5), stat: the state follows the name, which is in parentheses).
+func allStopped(pid int) (bool, error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/stat", pid))
+	if err != nil {
+		return false, err
+	}
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // it has ended
+		}
+		if err != nil {
+			return false, err
+		}
+		_, state, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
+		if !strings.HasPrefix(state, "T") {
+			return false, nil
+		}
+	}
+	return len(threads) > 0, nil
+}
 
 // Thaw lets a frozen engine go on.
 func (o *Own) Thaw() error { return o.cmd.Process.Signal(syscall.SIGCONT) }
