@@ -44,7 +44,10 @@ func (d *Daemon) watch(ctx context.Context) error {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	seen, err := d.Store.ActivationRevision(ctx)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil: // the client has left before anything happened
+		return nil
+	case err != nil:
 		return err
 	}
 	started := map[string]bool{}
