@@ -1,18 +1,23 @@
 // Package principal says who is calling: the identity that approvals,
 // activations, quotas and audit records are kept for.
 //
-// It decides nothing. Whoever lets a caller in (standard input, later a token
-// or OIDC) makes the Principal; everyone else only passes it on.
+// It decides nothing. Whoever lets a caller in (standard input, a token, an
+// issuer of tokens) makes the Principal; everyone else only passes it on.
 package principal
 
 // Local is the user who started the gateway and talks to it over standard
-// input. It is the only principal until the gateway serves HTTP.
+// input, or without a token where that is allowed.
 var Local = Principal{ID: "local"}
 
-// A Principal is one caller. The zero value is nobody and is refused.
+// A Principal is one caller. The zero value is nobody and is refused. Two are
+// the same caller with the same rights if they are equal.
 type Principal struct {
 	// ID is stable and unique within a state folder.
 	ID string
+	// Role is the name of the role that the credential gave; empty is what the
+	// configuration gives to those who have none. It is not written down with
+	// the ID: a caller may come with another role next time.
+	Role string
 }
 
 // Known reports whether p names somebody.
@@ -26,6 +31,6 @@ func (p Principal) MarshalText() ([]byte, error) { return []byte(p.ID), nil }
 
 // UnmarshalText reads what MarshalText wrote.
 func (p *Principal) UnmarshalText(text []byte) error {
-	p.ID = string(text)
+	*p = Principal{ID: string(text)}
 	return nil
 }

@@ -1,0 +1,79 @@
+package access
+
+import (
+	"context"
+	"time"
+)
+
+// A watch ends a context when its visitor's credential does.
+type watch struct {
+	visitor Visitor
+	end     context.CancelCauseFunc
+}
+
+// Watch returns a context that ends, with a [*RefusedError] as its cause, when
+// the visitor's token is revoked or expires. It is for what outlives the
+// moment in which Authenticate looked: streams, and calls that take long. It
+// needs [Authenticator.Run]. Call stop when the request is over.
+func (a *Authenticator) Watch(ctx context.Context, v Visitor) (watched context.Context, stop context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	if v.Expires.IsZero() && v.digest == (Digest{}) {
+		return ctx, func() { end(nil) }
+	}
+	w := &watch{visitor: v, end: end}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.watches[w] = struct{}{}
+	return ctx, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.watches, w)
+		end(nil)
+	}
+}
+
+// Run ends the watches whose time has come, until ctx ends.
+func (a *Authenticator) Run(ctx context.Context) error {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			a.review(ctx)
+		}
+	}
+}
+
+// review ends what is not good any more. What cannot be checked is not good.
+func (a *Authenticator) review(ctx context.Context) {
+	a.mu.Lock()
+	watched := len(a.watches)
+	a.mu.Unlock()
+	if watched == 0 {
+		return
+	}
+	tokens, err := a.current(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for w := range a.watches {
+		switch _, ok := find(tokens, w.visitor.digest); {
+		case !w.visitor.Expires.IsZero() && !now.Before(w.visitor.Expires):
+			w.end(a.refuse(expiredToken))
+		case w.visitor.digest == (Digest{}):
+			continue // an issuer's: good until it expires
+		case err != nil:
+			w.end(err)
+		case !ok:
+			w.end(a.refuse(unknownToken))
+		default:
+			continue
+		}
+		delete(a.watches, w)
+	}
+}
