@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/dockgate/dockgate/test/bench/raw"
@@ -14,7 +16,8 @@ import (
 
 // A peer is another gateway on stdio. What it lists is up to its command; to
 // be called it must list the demo's echo, or another tool whose name ends so
-// and that takes one text.
+// and that takes one text. Its results are measured if it lists "bytes" of the
+// benchmark's own image, too.
 type peer struct {
 	name    string
 	command string
@@ -46,14 +49,56 @@ func (p peer) connect(ctx context.Context) (*process, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	params, err := p.prepare(process.Conversation)
+	params, err := echoOf(process.Conversation)
 	if err != nil {
 		return nil, nil, errors.Join(process.explain(err), process.close())
 	}
 	return process, params, nil
 }
 
-func (p peer) prepare(c *raw.Conversation) ([]byte, error) {
+func echoOf(c *raw.Conversation) ([]byte, error) {
+	tools, err := greetedTools(c)
+	if err != nil {
+		return nil, err
+	}
+	name, argument, ok := find(tools, "echo")
+	if !ok {
+		return nil, errors.New("it lists no tool whose name ends with echo and that takes one text")
+	}
+	return json.Marshal(map[string]any{"name": name, "arguments": map[string]string{argument: said}})
+}
+
+// connectSized is connect for a tool that returns results of a size. It
+// returns nil if the peer lists none.
+func (p peer) connectSized(ctx context.Context) (*process, func(size int) []byte, error) {
+	process, err := p.serve(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	tools, err := greetedTools(process.Conversation)
+	if err != nil {
+		return nil, nil, errors.Join(process.explain(err), process.close())
+	}
+	name, argument, ok := find(tools, "bytes")
+	if !ok {
+		return nil, nil, process.close()
+	}
+	return process, func(size int) []byte {
+		return fmt.Appendf(nil, `{"name":%q,"arguments":{%q:%d}}`, name, argument, size)
+	}, nil
+}
+
+// A listedTool is what is looked at of a tool.
+type listedTool struct {
+	Name        string `json:"name"`
+	InputSchema struct {
+		Required   []string                   `json:"required"`
+		Properties map[string]json.RawMessage `json:"properties"`
+	} `json:"inputSchema"`
+}
+
+// greetedTools opens a conversation and lists the tools.
+func greetedTools(c *raw.Conversation) ([]listedTool, error) {
 	if err := c.Initialize(); err != nil {
 		return nil, err
 	}
@@ -61,36 +106,27 @@ func (p peer) prepare(c *raw.Conversation) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return echoParams(list)
+	var listed struct {
+		Tools []listedTool `json:"tools"`
+	}
+	err = json.Unmarshal(list, &listed)
+	return listed.Tools, err
 }
 
-// echoParams returns the params of a call of the echo in a list of tools.
-func echoParams(list json.RawMessage) ([]byte, error) {
-	var listed struct {
-		Tools []struct {
-			Name        string `json:"name"`
-			InputSchema struct {
-				Required   []string                   `json:"required"`
-				Properties map[string]json.RawMessage `json:"properties"`
-			} `json:"inputSchema"`
-		} `json:"tools"`
-	}
-	if err := json.Unmarshal(list, &listed); err != nil {
-		return nil, err
-	}
-	for _, t := range listed.Tools {
-		if !strings.HasSuffix(strings.ToLower(t.Name), "echo") {
+// find returns the first tool whose name ends with one and that takes one
+// argument.
+func find(tools []listedTool, ending string) (name, argument string, ok bool) {
+	for _, t := range tools {
+		if !strings.HasSuffix(strings.ToLower(t.Name), ending) {
 			continue
 		}
 		required := t.InputSchema.Required
-		if len(required) == 0 && len(t.InputSchema.Properties) == 1 {
-			for name := range t.InputSchema.Properties {
-				required = []string{name}
-			}
+		if len(required) == 0 {
+			required = slices.Collect(maps.Keys(t.InputSchema.Properties))
 		}
 		if len(required) == 1 {
-			return json.Marshal(map[string]any{"name": t.Name, "arguments": map[string]string{required[0]: said}})
+			return t.Name, required[0], true
 		}
 	}
-	return nil, errors.New("it lists no tool whose name ends with echo and that takes one text")
+	return "", "", false
 }

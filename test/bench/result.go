@@ -41,42 +41,80 @@ func measureResult(ctx context.Context, b *bench) (err error) {
 	if err := bare.Initialize(); err != nil {
 		return err
 	}
-	for _, w := range weights() {
-		through, direct := w.drain(gateway.Conversation, sized), w.drain(bare.Conversation, "")
-		if err := errors.Join(w.check(gateway.Conversation, sized), w.check(bare.Conversation, "")); err != nil {
-			return gateway.explain(err)
-		}
-		figures, err := interleave(ctx, b.pairs, []arm{{"gateway", through}, {"raw", direct}})
+	sources := []source{
+		{"gateway", gateway.Conversation, func(size int) []byte { return sizedCall(sized, size) }},
+		{"raw", bare.Conversation, func(size int) []byte { return sizedCall("", size) }},
+	}
+	for _, p := range b.peers {
+		process, params, err := p.connectSized(ctx)
 		if err != nil {
-			return gateway.explain(err)
-		}
-		key := "result_" + w.name
-		if err := errors.Join(
-			b.add(key+".call_us", figures["gateway"]),
-			b.add(key+".raw_us", figures["raw"]),
-			b.add(key+".ratio", sample.Ratios(figures["gateway"], figures["raw"])),
-		); err != nil {
 			return err
+		}
+		if process == nil {
+			continue
+		}
+		defer func() { err = errors.Join(err, process.close()) }()
+		sources = append(sources, source{p.name, process.Conversation, params})
+	}
+	for _, w := range weights() {
+		if err := b.weigh(ctx, w, sources); err != nil {
+			return gateway.explain(err)
 		}
 	}
 	return nil
 }
 
-func (w weight) drain(c *raw.Conversation, server string) func() (float64, error) {
-	params := sizedCall(server, w.size)
-	return func() (float64, error) {
-		return medianOf(w.calls, func() error {
-			_, err := c.Drain(params)
-			return err
-		})
+// weigh measures results of one size, from the gateway, the attached stream,
+// and those peers that have them.
+func (b *bench) weigh(ctx context.Context, w weight, sources []source) error {
+	var arms []arm
+	for _, s := range sources {
+		if err := s.check(w.size); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		arms = append(arms, arm{s.name, func() (float64, error) { return s.drain(w) }})
 	}
+	figures, err := interleave(ctx, b.pairs, arms)
+	if err != nil {
+		return err
+	}
+	key := "result_" + w.name
+	errs := []error{
+		b.add(key+".call_us", figures["gateway"]),
+		b.add(key+".raw_us", figures["raw"]),
+		b.add(key+".ratio", sample.Ratios(figures["gateway"], figures["raw"])),
+	}
+	for _, p := range b.peers {
+		if measured, ok := figures[p.name]; ok {
+			errs = append(errs,
+				b.add(p.key(key+".call_us"), measured),
+				b.add(p.key(key+".ratio"), sample.Ratios(measured, figures["raw"])),
+			)
+		}
+	}
+	return errors.Join(errs...)
 }
 
-// check fails if the result is not as long as it was asked to be.
-func (w weight) check(c *raw.Conversation, server string) error {
-	size, err := c.Drain(sizedCall(server, w.size))
-	if err == nil && size < w.size {
-		err = fmt.Errorf("a result of %d bytes came as a line of %d", w.size, size)
+// A source gives results of a size.
+type source struct {
+	name         string
+	conversation *raw.Conversation
+	params       func(size int) []byte
+}
+
+func (s source) drain(w weight) (float64, error) {
+	params := s.params(w.size)
+	return medianOf(w.calls, func() error {
+		_, err := s.conversation.Drain(params)
+		return err
+	})
+}
+
+// check fails if a result is not as long as it was asked to be.
+func (s source) check(size int) error {
+	got, err := s.conversation.Drain(s.params(size))
+	if err == nil && got < size {
+		err = fmt.Errorf("a result of %d bytes came as a line of %d", size, got)
 	}
 	return err
 }
