@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/dockgate/dockgate/internal/approval"
@@ -16,12 +18,22 @@ import (
 // BenchmarkWarmCall is a call through everything but an engine: approval and
 // audit are real, the server answers from a pipe.
 func BenchmarkWarmCall(b *testing.B) {
+	benchmarkCall(b, `{"content":[{"type":"text","text":"hello"}]}`)
+}
+
+// BenchmarkLargeResult is the same with a result of 10 MB.
+func BenchmarkLargeResult(b *testing.B) {
+	b.SetBytes(10 << 20)
+	benchmarkCall(b, `{"content":[{"type":"text","text":"`+strings.Repeat("x", 10<<20)+`"}]}`)
+}
+
+func benchmarkCall(b *testing.B, result string) {
 	server := func(_ context.Context, c sandboxtest.Container) int {
 		reader, writer := jsonrpc.NewReader(c.Stdin, jsonrpc.ReaderOptions{}), jsonrpc.NewWriter(c.Stdout)
 		answers := map[string]string{
 			"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"raw","version":"1"}}`,
 			"tools/list": `{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`,
-			"tools/call": `{"content":[{"type":"text","text":"hello"}]}`,
+			"tools/call": result,
 		}
 		for {
 			m, err := reader.Read()
@@ -42,7 +54,10 @@ func BenchmarkWarmCall(b *testing.B) {
 	}
 	h := build(b, options{mode: approval.ModeAll, active: []string{"one"}}, map[string]sandboxtest.Server{"test/one": server})
 	toServer, fromClient := io.Pipe()
-	toClient, fromServer := io.Pipe()
+	toClient, fromServer, err := os.Pipe()
+	if err != nil {
+		b.Fatal(err)
+	}
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(b.Context(), toServer, fromServer, principal.Local) }()
 	reader := jsonrpc.NewReader(toClient, jsonrpc.ReaderOptions{})

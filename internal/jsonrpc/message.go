@@ -249,11 +249,19 @@ func Integer(raw json.RawMessage) (int64, bool) {
 // returns an error and line unchanged if a raw member is not JSON, or if the
 // message is none.
 func (m Message) Append(line []byte) ([]byte, error) {
-	start := len(line)
-	fail := func(member string, err error) ([]byte, error) {
-		return line[:start], fmt.Errorf("%s: %w", member, err)
+	head, body, err := m.split(line)
+	if err != nil {
+		return line, err
 	}
-	var err error
+	return append(append(head, body...), '}'), nil
+}
+
+// split appends all of the message to line but its last payload, which may be
+// large, and the brace after it.
+func (m Message) split(line []byte) (head, body []byte, err error) {
+	fail := func(member string, err error) ([]byte, []byte, error) {
+		return nil, nil, fmt.Errorf("%s: %w", member, err)
+	}
 	line = append(line, `{"jsonrpc":"2.0"`...)
 	if m.ID != nil {
 		switch {
@@ -262,61 +270,65 @@ func (m Message) Append(line []byte) ([]byte, error) {
 		case string(m.ID) == "null" && (m.Method != "" || m.Error == nil):
 			return fail("id", errKind)
 		}
-		if line, err = appendRaw(append(line, `,"id":`...), m.ID, 1); err != nil {
+		id, err := oneLine(m.ID, 1)
+		if err != nil {
 			return fail("id", err)
 		}
+		line = append(append(line, `,"id":`...), id...)
 	}
-	if m.Method != "" {
+	switch {
+	case m.Method != "":
 		line = appendString(append(line, `,"method":`...), m.Method)
-		if m.Params != nil {
-			if line, err = appendRaw(append(line, `,"params":`...), m.Params, 1); err != nil {
-				return fail("params", err)
-			}
+		if m.Params == nil {
+			return line, nil, nil
 		}
-		return append(line, '}'), nil
-	}
-	if m.ID == nil {
+		if body, err = oneLine(m.Params, 1); err != nil {
+			return fail("params", err)
+		}
+		return append(line, `,"params":`...), body, nil
+	case m.ID == nil:
 		return fail("message", errKind)
 	}
 	if m.Result != nil {
-		if line, err = appendRaw(append(line, `,"result":`...), m.Result, 1); err != nil {
+		if body, err = oneLine(m.Result, 1); err != nil {
 			return fail("result", err)
 		}
+		line = append(line, `,"result":`...)
 	}
-	if m.Error != nil {
-		line = strconv.AppendInt(append(line, `,"error":{"code":`...), m.Error.Code, 10)
-		line = appendString(append(line, `,"message":`...), m.Error.Message)
-		if m.Error.Data != nil {
-			if line, err = appendRaw(append(line, `,"data":`...), m.Error.Data, 2); err != nil {
-				return fail("error data", err)
-			}
+	if m.Error == nil {
+		return line, body, nil
+	}
+	line = strconv.AppendInt(append(append(line, body...), `,"error":{"code":`...), m.Error.Code, 10)
+	line = appendString(append(line, `,"message":`...), m.Error.Message)
+	if m.Error.Data != nil {
+		data, err := oneLine(m.Error.Data, 2)
+		if err != nil {
+			return fail("error data", err)
 		}
-		line = append(line, '}')
+		line = append(append(line, `,"data":`...), data...)
 	}
-	return append(line, '}'), nil
+	return append(line, '}'), nil, nil
 }
 
-// appendRaw appends one JSON value that stands inside depth objects. Line
-// breaks would end the frame, so a value that has them is compacted; inside
-// strings JSON allows none.
-func appendRaw(line []byte, raw json.RawMessage, depth int) ([]byte, error) {
+// oneLine returns one JSON value that stands inside depth objects, without
+// the whitespace around it. Line breaks would end the frame, so a value that
+// has them is compacted.
+func oneLine(raw json.RawMessage, depth int) ([]byte, error) {
 	s := scanner{data: raw}
 	s.space()
 	start := s.pos
+	s.broken = false
 	if !s.value(depth) {
-		return line, s.err()
+		return nil, s.err()
 	}
-	end := s.pos
+	value, broken := raw[start:s.pos], s.broken
 	if s.space(); s.pos != len(raw) {
-		return line, s.fail("data after the value")
+		return nil, s.fail("data after the value")
 	}
-	value := raw[start:end]
-	if bytes.IndexByte(value, '\n') < 0 && bytes.IndexByte(value, '\r') < 0 {
-		return append(line, value...), nil
+	if !broken {
+		return value, nil
 	}
-	compact := bytes.NewBuffer(line)
-	if err := json.Compact(compact, value); err != nil {
-		return line, err
-	}
-	return compact.Bytes(), nil
+	var compact bytes.Buffer
+	err := json.Compact(&compact, value)
+	return compact.Bytes(), err
 }

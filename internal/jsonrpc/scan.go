@@ -108,6 +108,8 @@ type scanner struct {
 	valueEnd int
 	// begun reports that next is inside its array or object.
 	begun bool
+	// broken reports that a line break was seen. Inside strings there is none.
+	broken bool
 }
 
 func (s *scanner) fail(problem string) error {
@@ -139,7 +141,10 @@ func (s *scanner) peek() byte {
 func (s *scanner) space() {
 	for s.pos < len(s.data) {
 		switch s.data[s.pos] {
-		case ' ', '\t', '\n', '\r':
+		case ' ', '\t':
+			s.pos++
+		case '\n', '\r':
+			s.broken = true
 			s.pos++
 		default:
 			return

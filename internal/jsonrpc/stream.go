@@ -255,7 +255,8 @@ func responseID(head, tail []byte) json.RawMessage {
 }
 
 // A Writer writes messages as lines, each with one call of the underlying
-// Write. It may be used by several goroutines.
+// Write; one with a large payload with three, so that it need not be copied.
+// It may be used by several goroutines.
 type Writer struct {
 	mu     sync.Mutex
 	w      io.Writer
@@ -286,23 +287,52 @@ func (w *Writer) Write(m Message) error {
 	if w.broken != nil {
 		return w.broken
 	}
-	line, err := m.Append(w.line[:0])
+	head, body, err := m.split(w.line[:0])
 	if err != nil {
 		return &MessageError{Err: err}
 	}
-	line = append(line, '\n')
-	w.line = line
-	if cap(line) > 1<<20 {
-		w.line = nil
+	if len(body) < large {
+		w.line = append(append(head, body...), '}', '\n')
+		if cap(w.line) > 1<<20 {
+			defer func() { w.line = nil }()
+		}
+		return w.put(w.line)
 	}
-	n, err := w.w.Write(line)
-	if err == nil && n < len(line) {
-		err = io.ErrShortWrite
+	w.line = head
+	if err := w.pass(head); err != nil {
+		return err
 	}
-	w.broken = err
-	if n >= len(line)-1 {
+	if err := w.pass(body); err != nil {
+		return err
+	}
+	return w.put([]byte("}\n"))
+}
+
+// large is the length of a payload, in bytes, whose copy costs more than a
+// call of the underlying Write.
+const large = 64 << 10
+
+// put writes the end of a line.
+func (w *Writer) put(end []byte) error {
+	n, err := w.write(end)
+	if n >= len(end)-1 {
 		// All but the line break went out: a reader may take it as complete.
 		return nil
 	}
 	return err
+}
+
+// pass writes a part of a line that is not its end.
+func (w *Writer) pass(part []byte) error {
+	_, err := w.write(part)
+	return err
+}
+
+func (w *Writer) write(part []byte) (int, error) {
+	n, err := w.w.Write(part)
+	if err == nil && n < len(part) {
+		err = io.ErrShortWrite
+	}
+	w.broken = err
+	return n, err
 }
