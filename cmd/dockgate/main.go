@@ -91,11 +91,11 @@ the second ends the process.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd: cmd, err: err} })
 	root.AddGroup(
 		&cobra.Group{ID: groupServers, Title: "Servers:"},
-		&cobra.Group{ID: groupApproval, Title: "Approval and record:"},
+		&cobra.Group{ID: groupApproval, Title: "Approval, access and record:"},
 		&cobra.Group{ID: groupRunning, Title: "What runs:"},
 	)
 	addGroup(root, groupServers, newServe(&f), newCatalog(&f), newAdd(&f), newRemove(&f), newList(&f), newPlan(&f), newUpdate(&f), newDemo(&f))
-	addGroup(root, groupApproval, newApprove(&f), newDeny(&f), newRevoke(&f), newApprovals(&f), newAudit(&f))
+	addGroup(root, groupApproval, newApprove(&f), newDeny(&f), newRevoke(&f), newApprovals(&f), newToken(&f), newAudit(&f))
 	addGroup(root, groupRunning, newPs(&f), newStats(&f), newLogs(&f), newStop(&f), newDoctor(&f))
 	checkUsage(root)
 	return root

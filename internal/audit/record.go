@@ -47,6 +47,7 @@ const (
 	KindApproval   Kind = "approval"
 	KindDenial     Kind = "denial"
 	KindRevocation Kind = "revocation"
+	KindToken      Kind = "token"
 	KindCall       Kind = "call"
 	KindResult     Kind = "result"
 )
