@@ -35,6 +35,8 @@ type Config struct {
 	Patience Duration `yaml:"patience"`
 	// Lists bound what clients see.
 	Lists Lists `yaml:"lists"`
+	// HTTP is how clients reach the gateway over HTTP.
+	HTTP HTTP `yaml:"http"`
 }
 
 // Limits bound a container. Zero is the default of [sandbox.Compile].
@@ -169,6 +171,9 @@ func (c Config) Check(place string) error {
 	modes := []approval.Mode{approval.ModeAsk, approval.ModeAll, approval.ModePinned}
 	if c.Approval.Mode != "" && !slices.Contains(modes, c.Approval.Mode) {
 		return &ConfigError{Place: place, Problem: fmt.Sprintf("approval.mode: unknown value %q; known: %s", c.Approval.Mode, join(modes))}
+	}
+	if problem := c.HTTP.problem(); problem != "" {
+		return &ConfigError{Place: place, Problem: problem}
 	}
 	return c.checkBounds(place)
 }

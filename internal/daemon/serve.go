@@ -17,20 +17,31 @@ import (
 // Serve serves one client over a pair of streams until it leaves or ctx ends,
 // and closes them.
 func (d *Daemon) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	return d.run(ctx, func(ctx context.Context) error {
+		return d.Gateway.Serve(ctx, in, out, principal.Local)
+	})
+}
+
+// run does what a gateway does beside serving, while it serves: also while
+// serve ends what is under way because ctx has ended.
+func (d *Daemon) run(ctx context.Context, serve func(context.Context) error) error {
 	if d.Config.Approval.Mode == approval.ModeAll {
 		d.Logger.Warn("every server is approved without asking (approval mode all)")
 	}
 	if err := d.Audit.Open(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return d.Book.Run(ctx) })
-	group.Go(func() error { return d.Engine.Keep(ctx) })
-	group.Go(func() error { return d.watch(ctx) })
+	beside, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	group, beside := errgroup.WithContext(beside)
+	group.Go(func() error { return d.Book.Run(beside) })
+	group.Go(func() error { return d.Engine.Keep(beside) })
+	group.Go(func() error { return d.watch(beside) })
 	group.Go(func() error {
-		defer cancel() // the client's end is the gateway's
-		return d.Gateway.Serve(ctx, in, out, principal.Local)
+		defer cancel()
+		serving, stop := context.WithCancel(ctx)
+		defer stop()
+		defer context.AfterFunc(beside, stop)()
+		return serve(serving)
 	})
 	return group.Wait()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/gateway"
+	"github.com/dockgate/dockgate/internal/gateway/gatewaytest"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest"
@@ -152,7 +153,7 @@ func FuzzListing(f *testing.F) {
 	f.Add(true, "a__b", "c", "a", "b__c", "a__b__c")
 	f.Add(true, "one", "mcp_find", "two", "ONE", "three__echo")
 	f.Add(false, "one", "x\x00", "one", "x\x01", ".")
-	file, err := catalog.Parse(catalog.Origin{Catalog: "test", Kind: catalog.User}, []byte(entries))
+	file, err := catalog.Parse(catalog.Origin{Catalog: "test", Kind: catalog.User}, []byte(gatewaytest.Entries))
 	check(f, err)
 	servers, _ := catalog.Merge(file)
 	f.Fuzz(func(t *testing.T, bare bool, s1, n1, s2, n2, asked string) {

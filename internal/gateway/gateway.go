@@ -63,11 +63,17 @@ type Gateway struct {
 
 	mu       sync.Mutex
 	sessions map[*mcp.ServerSession]*session
+	// visitors are the principals over HTTP who use the protocol without sessions.
+	visitors map[principal.Principal]*session
+	visits   sync.WaitGroup // of sessions over HTTP
 }
 
 // New returns a Gateway that serves nobody yet.
 func New(o Options) (*Gateway, error) {
-	g := &Gateway{Options: o, own: map[string]meta.Tool{}, sessions: map[*mcp.ServerSession]*session{}}
+	g := &Gateway{
+		Options: o, own: map[string]meta.Tool{},
+		sessions: map[*mcp.ServerSession]*session{}, visitors: map[principal.Principal]*session{},
+	}
 	tools, err := meta.Tools()
 	if err != nil {
 		return nil, err
@@ -111,7 +117,7 @@ func (g *Gateway) Serve(ctx context.Context, in io.ReadCloser, out io.WriteClose
 	if err != nil {
 		return fmt.Errorf("serve client: %w", err)
 	}
-	defer g.leave(context.WithoutCancel(ctx), connection, s)
+	defer g.leave(connection, s)
 	ended := make(chan error, 1)
 	go func() { ended <- connection.Wait() }()
 	select {
@@ -174,11 +180,15 @@ func (g *Gateway) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, wireError(err)
 		}
 		if raw, ok := answer.(*rawResult); ok {
-			_, s := g.sessionOf(req)
-			raw.stream = s.stream
+			raw.past = g.depository(req)
 		}
 		if answer != nil {
 			return answer, nil
+		}
+		if method == "subscriptions/listen" {
+			var cancel context.CancelFunc
+			ctx, cancel = untilEnding(ctx, visitOf(req))
+			defer cancel()
 		}
 		result, err := next(ctx, method, req)
 		if err == nil {

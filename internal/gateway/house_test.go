@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,30 +14,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dockgate/dockgate/internal/approval"
-	"github.com/dockgate/dockgate/internal/audit"
-	"github.com/dockgate/dockgate/internal/call"
-	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/gateway"
-	"github.com/dockgate/dockgate/internal/inventory"
+	"github.com/dockgate/dockgate/internal/gateway/gatewaytest"
 	"github.com/dockgate/dockgate/internal/meta"
-	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/principal"
-	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest"
-	"github.com/dockgate/dockgate/internal/store"
-	"github.com/dockgate/dockgate/internal/tool"
-	"github.com/dockgate/dockgate/internal/upstream"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const entries = `version: 1
-servers:
-  one: {image: test/one, title: One, description: The first server}
-  two: {image: test/two, title: Two, tools: [{name: promised, description: From the catalog}]}
-  alone: {image: test/one, isolation: session}
-`
 
 // A house is a gateway with everything below it: real but for the engine.
 type house struct {
@@ -50,57 +32,14 @@ type house struct {
 	fleet *fleet.Fleet
 }
 
-type images struct{}
-
-func (images) Known(_ context.Context, ref string) (sandbox.Image, bool, error) {
-	digest := fmt.Sprintf("sha256:%064x", ref)[:71]
-	return sandbox.Image{
-		Ref: ref, Pin: sandbox.Pin{Kind: sandbox.LocalID, Digest: digest, Platform: "linux/amd64"},
-		Config: sandbox.ImageConfig{Entrypoint: []string{"/server"}},
-	}, true, nil
+// build makes a house whose images run the servers.
+func build(t testing.TB, o options, servers map[string]sandboxtest.Server) *house {
+	t.Helper()
+	h := gatewaytest.Build(t, gatewaytest.Options{Mode: o.mode, Wait: o.wait, Expose: o.expose, Prefix: o.prefix, Active: o.active}, servers)
+	return &house{Gateway: h.Gateway, fake: h.Fake, book: h.Book, fleet: h.Fleet}
 }
 
-func (i images) Ensure(ctx context.Context, ref string, _ func(plan.Progress)) (sandbox.Image, error) {
-	image, _, err := i.Known(ctx, ref)
-	return image, err
-}
-
-type activations struct {
-	mu       sync.Mutex
-	settings map[string]map[string]any
-}
-
-func (a *activations) Active(context.Context, principal.Principal) ([]string, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	names := []string{}
-	for name := range a.settings {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
-func (a *activations) Settings(_ context.Context, _ principal.Principal, server string) (map[string]any, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.settings[server], nil
-}
-
-func (a *activations) Activate(_ context.Context, _ principal.Principal, server string, settings map[string]any) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.settings[server] = settings
-	return nil
-}
-
-func (a *activations) Deactivate(_ context.Context, _ principal.Principal, server string) (bool, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_, was := a.settings[server]
-	delete(a.settings, server)
-	return was, nil
-}
+func sdkServer(build func(s *mcp.Server)) sandboxtest.Server { return gatewaytest.SDKServer(build) }
 
 type options struct {
 	mode   approval.Mode
@@ -108,81 +47,6 @@ type options struct {
 	expose []meta.Group
 	prefix gateway.Prefix
 	active []string
-}
-
-// build makes a house whose images run the servers.
-func build(t testing.TB, o options, servers map[string]sandboxtest.Server) *house {
-	t.Helper()
-	ctx := t.Context()
-	logger := slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	db, err := store.Open(ctx, t.TempDir())
-	check(t, err)
-	record, err := audit.Open(audit.Options{Dir: t.TempDir(), Gateway: "test"})
-	check(t, err)
-	book, err := approval.Open(ctx, db, approval.Options{
-		Mode: o.mode, Record: func(context.Context, approval.Event) error { return nil }, Logger: logger,
-	})
-	check(t, err)
-	file, err := catalog.Parse(catalog.Origin{Catalog: "test", Kind: catalog.User}, []byte(entries))
-	check(t, err)
-	merged, _ := catalog.Merge(file)
-	servedCatalog := func() *catalog.Catalog { return merged }
-	chosen := &activations{settings: map[string]map[string]any{}}
-	for _, name := range o.active {
-		chosen.settings[name] = nil
-	}
-	h := &house{fake: &sandboxtest.Fake{Servers: servers}, book: book}
-	offers := inventory.New(db, db)
-	h.fleet = fleet.New(fleet.Options{
-		Runner: h.fake, Client: upstream.Implementation{Name: "dockgate", Version: "test"}, Eras: offers, Logger: logger,
-		Unlock: func(_ context.Context, spec sandbox.Spec) (sandbox.Spec, error) { return spec, nil },
-		Record: func(fleet.Event) error { return nil },
-	})
-	planner := &plan.Planner{
-		Catalog: servedCatalog, Settings: chosen, Images: images{}, Unenforced: func() []string { return nil },
-	}
-	caller := call.New(call.Options{
-		Planner: planner, Book: book, Record: record, Fleet: h.fleet, Offers: offers,
-		ApprovalWait: o.wait, Logger: logger,
-	})
-	if o.expose == nil {
-		o.expose = []meta.Group{meta.Meta, meta.Dynamic, gateway.Active}
-	}
-	h.Gateway, err = gateway.New(gateway.Options{
-		Version: "test", Caller: caller, Fleet: h.fleet, Expose: o.expose, Prefix: o.prefix, Logger: logger,
-		Approved: func() []string {
-			var names []string
-			for _, a := range book.Approvals() {
-				names = append(names, a.Server)
-			}
-			return names
-		},
-		Desk: &meta.Desk{
-			Catalog: servedCatalog, Activations: chosen, Planner: planner, Caller: caller, Fleet: h.fleet, Logger: logger,
-			Find:    func(string, int) []string { return []string{"one", "two"} },
-			Changed: func(ctx context.Context) { h.Changed(ctx) },
-			Names:   func(ref tool.Ref) string { return h.Name(ref) },
-		},
-	})
-	check(t, err)
-	t.Cleanup(func() {
-		for _, closer := range []func() error{caller.Close, h.fleet.Close, book.Close, record.Close, db.Close} {
-			if err := closer(); err != nil {
-				t.Errorf("close: %v", err)
-			}
-		}
-		if running := h.fake.Running(); len(running) > 0 {
-			t.Errorf("still running: %v", running)
-		}
-	})
-	return h
-}
-
-type testWriter struct{ t testing.TB }
-
-func (w testWriter) Write(p []byte) (int, error) {
-	w.t.Log(strings.TrimSpace(string(p)))
-	return len(p), nil
 }
 
 func check(t testing.TB, err error) {
@@ -216,29 +80,6 @@ func (h *house) join(t *testing.T, client *mcp.Client, versions ...string) *mcp.
 	})
 	return session
 }
-
-// sdkServer is a container that runs a server of the official SDK.
-func sdkServer(build func(s *mcp.Server)) sandboxtest.Server {
-	return func(ctx context.Context, c sandboxtest.Container) int {
-		s := mcp.NewServer(&mcp.Implementation{Name: "upstream", Version: "1"}, nil)
-		build(s)
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		go func() {
-			select {
-			case <-c.Killed:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-		_ = s.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(c.Stdin), Writer: nopCloser{c.Stdout}})
-		return 0
-	}
-}
-
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }
 
 func echo(s *mcp.Server) {
 	s.AddTool(&mcp.Tool{Name: "echo", Description: "Says it again", InputSchema: json.RawMessage(`{"type":"object"}`)},

@@ -18,12 +18,21 @@ import (
 type session struct {
 	id        string
 	principal principal.Principal
-	stream    *stdio
+	stream    *stdio // nil over HTTP
+	// visited says that its client comes over HTTP, and that it ends with the
+	// SDK's session.
+	visited bool
 	// ended is done when the client has left; calls are those that outlive
 	// their request.
 	ended context.Context //nolint:containedctx // it is the session's own life, not a request's
 	end   context.CancelFunc
 	calls sync.WaitGroup
+}
+
+func newSession(ctx context.Context, who principal.Principal) *session {
+	s := &session{id: rand.Text()[:12], principal: who}
+	s.ended, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	return s
 }
 
 // connect joins a client. A request can come before the SDK has returned the
@@ -35,17 +44,22 @@ func (g *Gateway) connect(ctx context.Context, stream *stdio, who principal.Prin
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &session{id: rand.Text()[:12], principal: who, stream: stream}
-	s.ended, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	s := newSession(ctx, who)
+	s.stream = stream
 	g.sessions[connection] = s
 	return connection, s, nil
 }
 
 // leave ends what belonged to one session alone.
-func (g *Gateway) leave(ctx context.Context, connection *mcp.ServerSession, s *session) {
+func (g *Gateway) leave(connection *mcp.ServerSession, s *session) {
 	g.mu.Lock()
 	delete(g.sessions, connection)
 	g.mu.Unlock()
+	g.depart(s)
+}
+
+func (g *Gateway) depart(s *session) {
+	ctx := context.WithoutCancel(s.ended)
 	s.end()
 	s.calls.Wait()
 	scope := call.Client{Principal: s.principal, Session: s.id}.SessionScope()
@@ -58,8 +72,11 @@ func (g *Gateway) sessionOf(req mcp.Request) (*mcp.ServerSession, *session) {
 	connection, _ := req.GetSession().(*mcp.ServerSession)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s := g.sessions[connection]
-	if s == nil {
+	s, visit := g.sessions[connection], visitOf(req)
+	if s == nil && visit != nil {
+		s = g.admit(connection, visit)
+	}
+	if s == nil || visit != nil && visit.Principal != s.principal {
 		s = &session{ended: context.Background(), end: func() {}} // nobody, who is refused
 	}
 	return connection, s

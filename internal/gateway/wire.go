@@ -20,6 +20,11 @@ const paramsKey = "dockgate.params"
 
 // paramsOf returns the params of a request as the client sent them.
 func paramsOf(req mcp.Request) (json.RawMessage, error) {
+	if v := visitOf(req); v != nil {
+		if raw, ok := v.params(req); ok {
+			return raw, nil
+		}
+	}
 	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
 		if raw, ok := extra.TokenInfo.Extra[paramsKey].(json.RawMessage); ok {
 			return raw, nil
@@ -32,14 +37,31 @@ func paramsOf(req mcp.Request) (json.RawMessage, error) {
 type rawResult struct {
 	mcp.ResultBase
 	body json.RawMessage
-	// stream, if set, takes the bytes past the SDK's encoder.
-	stream *stdio
+	// past, if set, takes the bytes past the SDK's encoder.
+	past depository
+}
+
+// A depository keeps a result and returns what goes through the SDK in its
+// place: the connection of a client over a pair of streams, or its [Visit].
+type depository interface {
+	deposit(body json.RawMessage) json.RawMessage
+}
+
+// depository returns where the result of a request is kept.
+func (g *Gateway) depository(req mcp.Request) depository {
+	if v := visitOf(req); v != nil {
+		return v
+	}
+	if _, s := g.sessionOf(req); s.stream != nil {
+		return s.stream
+	}
+	return nil
 }
 
 // MarshalJSON returns the bytes, or what stands for them.
 func (r *rawResult) MarshalJSON() ([]byte, error) {
-	if r.stream != nil {
-		return r.stream.deposit(r.body), nil
+	if r.past != nil {
+		return r.past.deposit(r.body), nil
 	}
 	return r.body, nil
 }

@@ -1,0 +1,181 @@
+package endpoint
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dockgate/dockgate/internal/gateway"
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+)
+
+// keepAlive is how often a stream without news says that it is there, so that
+// no proxy takes it for dead.
+const keepAlive = 25 * time.Second
+
+// maxProblem bounds a text of the SDK's that becomes an error message.
+const maxProblem = 4 << 10
+
+// An answer is the response to one request of MCP. It puts the results of
+// servers in, keeps streams alive, bounds how long a client takes to read, and
+// makes JSON-RPC errors of what the SDK refuses in plain text.
+type answer struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	visit   *gateway.Visit
+	era     era
+
+	mu      sync.Mutex
+	begun   bool
+	ended   bool
+	problem *bytes.Buffer // of a refusal in plain text
+	status  int
+	beat    *time.Timer // nil for what is no stream
+}
+
+func newAnswer(w http.ResponseWriter, visit *gateway.Visit, era era) *answer {
+	return &answer{w: w, control: http.NewResponseController(w), visit: visit, era: era}
+}
+
+// Header implements [http.ResponseWriter].
+func (a *answer) Header() http.Header { return a.w.Header() }
+
+// Unwrap is for [http.ResponseController].
+func (a *answer) Unwrap() http.ResponseWriter { return a.w }
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *answer) WriteHeader(status int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.begin(status)
+}
+
+// begin sends the headers. a.mu is held.
+func (a *answer) begin(status int) {
+	if a.begun || a.ended {
+		return
+	}
+	a.begun, a.status = true, status
+	header := a.w.Header()
+	kind := header.Get("Content-Type")
+	switch {
+	case status >= http.StatusBadRequest && !strings.HasPrefix(kind, "application/json"):
+		a.problem = &bytes.Buffer{}
+		return // see end
+	case strings.HasPrefix(kind, "text/event-stream"):
+		header.Set("X-Accel-Buffering", "no")
+		a.beat = time.AfterFunc(keepAlive, a.comment)
+	}
+	header.Set("X-Content-Type-Options", "nosniff")
+	a.w.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter]. What is written in one go is one
+// message or event.
+func (a *answer) Write(p []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ended {
+		return 0, http.ErrHandlerTimeout
+	}
+	a.begin(http.StatusOK)
+	if a.problem != nil {
+		if room := maxProblem - a.problem.Len(); room > 0 {
+			a.problem.Write(p[:min(room, len(p))])
+		}
+		return len(p), nil
+	}
+	a.bound()
+	if err := a.visit.WriteTo(a.w, p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// bound gives a client a while to take what comes. a.mu is held.
+func (a *answer) bound() {
+	// Not every connection can: a test's recorder, say. It has no slow client.
+	_ = a.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+}
+
+// FlushError is for [http.ResponseController].
+func (a *answer) FlushError() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ended || a.problem != nil {
+		return nil
+	}
+	a.begin(http.StatusOK)
+	a.bound()
+	return a.control.Flush()
+}
+
+// comment writes a comment (HTML: "Server-sent events") and plans the next.
+func (a *answer) comment() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ended {
+		return
+	}
+	a.bound()
+	if _, err := a.w.Write([]byte(": keep-alive\n\n")); err != nil {
+		return // the request's context ends with its connection
+	}
+	if err := a.control.Flush(); err == nil {
+		a.beat.Reset(keepAlive)
+	}
+}
+
+// end completes the response; nothing is written after it.
+func (a *answer) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
+	if a.beat != nil {
+		a.beat.Stop()
+	}
+	if a.problem != nil {
+		a.translate().write(a.w)
+	}
+}
+
+// translate makes a refusal of the SDK's plain text. a.mu is held.
+func (a *answer) translate() refusal {
+	made := refusal{status: a.status, code: jsonrpc.CodeInvalidRequest, reason: strings.TrimSpace(a.problem.String())}
+	if a.status >= http.StatusInternalServerError {
+		made.code = jsonrpc.CodeInternalError
+	}
+	if messages := a.visit.Messages(); len(messages) == 1 && messages[0].Kind() == jsonrpc.Request {
+		made.id = messages[0].ID
+		if a.status == http.StatusBadRequest && !known(messages[0].Method) {
+			made.code = jsonrpc.CodeMethodNotFound
+			// A legacy client takes any other status for the end of its session.
+			made.status = http.StatusOK
+			if a.era == modern {
+				made.status = http.StatusNotFound
+			}
+		}
+	}
+	return made
+}
+
+// wait registers a stream that only waits for news, so that it ends first when
+// the endpoint stops.
+func (e *Endpoint) wait(ctx context.Context, a *answer) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.draining {
+		cancel()
+	}
+	e.waiting[a] = cancel
+	return ctx, func() {
+		e.mu.Lock()
+		delete(e.waiting, a)
+		e.mu.Unlock()
+		cancel()
+	}
+}

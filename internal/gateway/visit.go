@@ -1,0 +1,313 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+	"github.com/dockgate/dockgate/internal/principal"
+)
+
+// A Visit is one HTTP request on its way through the SDK (MCP:
+// basic/transports, "Streamable HTTP"). The SDK decodes and encodes what it
+// carries; a Visit keeps the params of its messages as they came, and the
+// results of servers as they are to go.
+type Visit struct {
+	// Principal is who makes the request.
+	Principal principal.Principal
+	// Ending is closed when the streams that only wait for news are to end
+	// well; nil if they never are.
+	Ending <-chan struct{}
+
+	messages []jsonrpc.Message
+	batch    bool
+	body     []byte
+	nonce    string
+
+	mu       sync.Mutex
+	deposits []json.RawMessage
+}
+
+// NewVisit reads the body of a POST: a message, or a batch of them, which MCP
+// 2025-03-26 alone allowed. The error is a [*jsonrpc.Error]. The Visit keeps
+// the body.
+func NewVisit(who principal.Principal, body []byte) (*Visit, error) {
+	v := &Visit{Principal: who, body: body, nonce: rand.Text()}
+	if first := bytes.TrimLeft(body, " \t\r\n"); len(first) > 0 && first[0] == '[' {
+		return v, v.readBatch()
+	}
+	m, err := parseBody(body)
+	if err != nil {
+		return v, err
+	}
+	v.messages = []jsonrpc.Message{m}
+	return v, nil
+}
+
+func parseBody(body []byte) (jsonrpc.Message, error) {
+	m, err := jsonrpc.Parse(body)
+	switch {
+	case err == nil:
+		return m, nil
+	case json.Valid(body):
+		return m, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "not a JSON-RPC message: " + err.Error()}
+	default:
+		return m, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "not JSON: " + err.Error()}
+	}
+}
+
+const visitKey = "dockgate.visit"
+
+// readBatch marks the params of each message, because the SDK does not say
+// which message of a body a request was.
+func (v *Visit) readBatch() error {
+	if !json.Valid(v.body) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "not JSON"}
+	}
+	v.batch = true
+	var marked [][]byte
+	for element, err := range jsonrpc.Elements(v.body) {
+		if err != nil {
+			return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "not JSON: " + err.Error()}
+		}
+		m, err := parseBody(element)
+		if err != nil {
+			return err
+		}
+		v.messages = append(v.messages, m)
+		if m.Params, err = v.mark(m, len(v.messages)-1); err != nil {
+			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "params: " + err.Error()}
+		}
+		line, err := m.Append(nil)
+		if err != nil {
+			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
+		}
+		marked = append(marked, line)
+	}
+	if len(marked) == 0 {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "an empty batch"}
+	}
+	v.body = append(append([]byte("["), bytes.Join(marked, []byte(","))...), ']')
+	return nil
+}
+
+// mark returns the params of a request with the number of its message in a
+// place that no client can know.
+func (v *Visit) mark(m jsonrpc.Message, number int) (json.RawMessage, error) {
+	if m.Kind() != jsonrpc.Request || m.Params == nil || m.Params[0] != '{' {
+		return m.Params, nil
+	}
+	meta := jsonrpc.Lookup(m.Params, "_meta")
+	if meta == nil || meta[0] != '{' {
+		meta = json.RawMessage("{}")
+	}
+	meta, err := jsonrpc.With(meta, v.nonce, json.RawMessage(strconv.Itoa(number)))
+	if err != nil {
+		return nil, err
+	}
+	return jsonrpc.With(m.Params, "_meta", meta)
+}
+
+// Messages are what the body holds, in order; none for a Visit without a body.
+func (v *Visit) Messages() []jsonrpc.Message { return v.messages }
+
+// Batch reports whether the body is a batch.
+func (v *Visit) Batch() bool { return v.batch }
+
+// Body is what is to go through the SDK in place of the body that came.
+func (v *Visit) Body() []byte { return v.body }
+
+// TokenInfo carries the Visit through the SDK, which passes on nothing else
+// beside a request, and binds sessions to their principal.
+func (v *Visit) TokenInfo() *auth.TokenInfo {
+	return &auth.TokenInfo{UserID: v.Principal.ID + "\x00" + v.Principal.Role, Extra: map[string]any{visitKey: v}}
+}
+
+// visitOf returns the Visit that brought a request, or nil.
+func visitOf(req mcp.Request) *Visit {
+	extra := req.GetExtra()
+	if extra == nil || extra.TokenInfo == nil {
+		return nil
+	}
+	v, _ := extra.TokenInfo.Extra[visitKey].(*Visit)
+	return v
+}
+
+// params returns the params of a request as they came.
+func (v *Visit) params(req mcp.Request) (json.RawMessage, bool) {
+	if !v.batch {
+		if len(v.messages) == 0 {
+			return nil, false
+		}
+		return v.messages[0].Params, true
+	}
+	params := req.GetParams()
+	if params == nil {
+		return nil, false
+	}
+	number, ok := params.GetMeta()[v.nonce].(float64)
+	if !ok || int(number) >= len(v.messages) {
+		return nil, false
+	}
+	return v.messages[int(number)].Params, true
+}
+
+const visitPrefix = `{"dockgate.visit":"`
+
+// deposit implements [depository].
+func (v *Visit) deposit(body json.RawMessage) json.RawMessage {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.deposits = append(v.deposits, body)
+	return fmt.Appendf(nil, `%s%s.%d"}`, visitPrefix, v.nonce, len(v.deposits)-1)
+}
+
+// WriteTo writes what the SDK answers to w, with the results of servers where
+// they belong. Nobody can forge the place of one: its name is random.
+func (v *Visit) WriteTo(w io.Writer, answer []byte) error {
+	for {
+		before, body, after := v.cut(answer)
+		if len(before) > 0 {
+			if _, err := w.Write(before); err != nil {
+				return err
+			}
+		}
+		if body == nil {
+			return nil
+		}
+		if _, err := w.Write(oneLine(body)); err != nil {
+			return err
+		}
+		answer = after
+	}
+}
+
+// cut finds the first deposit in answer.
+func (v *Visit) cut(answer []byte) (before, body, after []byte) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.deposits) == 0 {
+		return answer, nil, nil
+	}
+	before, rest, found := bytes.Cut(answer, []byte(visitPrefix+v.nonce+"."))
+	digits, after, ended := bytes.Cut(rest, []byte(`"}`))
+	number, err := strconv.Atoi(string(digits))
+	if !found || !ended || err != nil || number < 0 || number >= len(v.deposits) {
+		return answer, nil, nil
+	}
+	body, v.deposits[number] = v.deposits[number], json.RawMessage("null")
+	return before, body, after
+}
+
+// oneLine replaces line breaks, which would end a line of an event stream. In
+// JSON they are whitespace only.
+func oneLine(body []byte) []byte {
+	if bytes.IndexByte(body, '\n') < 0 && bytes.IndexByte(body, '\r') < 0 {
+		return body
+	}
+	return bytes.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' {
+			return ' '
+		}
+		return r
+	}, body)
+}
+
+// Server is the server of the SDK for all clients over HTTP. What a request
+// sees depends on the [Visit] in its token.
+func (g *Gateway) Server() *mcp.Server { return g.server }
+
+// Sessions returns how many sessions over HTTP are open: in all, and of one
+// principal.
+func (g *Gateway) Sessions(who principal.Principal) (all, theirs int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.sessions {
+		if !s.visited {
+			continue
+		}
+		all++
+		if s.principal == who {
+			theirs++
+		}
+	}
+	return all, theirs
+}
+
+// admit returns the session that a Visit belongs to: the one of its MCP
+// session or, where the protocol has none, the one that its principal has.
+// g.mu is held.
+//
+//nolint:contextcheck // a session outlives the request that began it
+func (g *Gateway) admit(connection *mcp.ServerSession, v *Visit) *session {
+	if connection.ID() == "" {
+		s := g.visitors[v.Principal]
+		if s == nil {
+			s = newSession(context.Background(), v.Principal)
+			s.id = "modern"
+			g.visitors[v.Principal] = s
+		}
+		return s
+	}
+	s := newSession(context.Background(), v.Principal)
+	s.visited = true
+	g.sessions[connection] = s
+	g.visits.Go(func() {
+		_ = connection.Wait() // how it ended is the client's affair
+		g.leave(connection, s)
+	})
+	return s
+}
+
+// Dismiss ends all sessions over HTTP and what belongs to them, and waits for
+// it. Nobody may visit any more.
+func (g *Gateway) Dismiss() error {
+	g.mu.Lock()
+	var open []*mcp.ServerSession
+	for connection, s := range g.sessions {
+		if s.visited {
+			open = append(open, connection)
+		}
+	}
+	visitors := g.visitors
+	g.visitors = make(map[principal.Principal]*session)
+	g.mu.Unlock()
+	var failures []error
+	for _, connection := range open {
+		failures = append(failures, unlessLeft(connection.Close()))
+	}
+	for _, s := range visitors {
+		g.depart(s)
+	}
+	g.visits.Wait()
+	return errors.Join(failures...)
+}
+
+// untilEnding returns a context that ends when a request that only waits for
+// news is to end well: its result can still be sent then.
+func untilEnding(ctx context.Context, v *Visit) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if v == nil || v.Ending == nil {
+		return ctx, cancel
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-v.Ending:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(); <-done }
+}
