@@ -38,7 +38,7 @@ way have ended, after ten seconds at the latest.` + exits,
   dockgate serve --server filesystem --prefix none
   dockgate serve --approve pinned --expose direct
   dockgate serve --http 127.0.0.1:8811
-  dockgate serve --http unix:$XDG_RUNTIME_DIR/dockgate.sock --allow-unauthenticated`,
+  dockgate serve --http unix:/run/user/1000/dg --allow-unauthenticated`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			settle()

@@ -202,7 +202,7 @@ func (e *Endpoint) stop(ctx context.Context, server *http.Server) error {
 		e.Logger.Warn("calls under way were ended", "after", e.Limits.Drain)
 		err = nil
 	}
-	return errors.Join(err, server.Close(), e.Gateway.Dismiss())
+	return errors.Join(err, server.Close(), e.Gateway.Dismiss(ctx))
 }
 
 func (e *Endpoint) stopping() bool {

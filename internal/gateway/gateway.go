@@ -117,7 +117,7 @@ func (g *Gateway) Serve(ctx context.Context, in io.ReadCloser, out io.WriteClose
 	if err != nil {
 		return fmt.Errorf("serve client: %w", err)
 	}
-	defer g.leave(connection, s)
+	defer g.leave(context.WithoutCancel(ctx), connection, s)
 	ended := make(chan error, 1)
 	go func() { ended <- connection.Wait() }()
 	select {

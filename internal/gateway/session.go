@@ -51,15 +51,14 @@ func (g *Gateway) connect(ctx context.Context, stream *stdio, who principal.Prin
 }
 
 // leave ends what belonged to one session alone.
-func (g *Gateway) leave(connection *mcp.ServerSession, s *session) {
+func (g *Gateway) leave(ctx context.Context, connection *mcp.ServerSession, s *session) {
 	g.mu.Lock()
 	delete(g.sessions, connection)
 	g.mu.Unlock()
-	g.depart(s)
+	g.depart(ctx, s)
 }
 
-func (g *Gateway) depart(s *session) {
-	ctx := context.WithoutCancel(s.ended)
+func (g *Gateway) depart(ctx context.Context, s *session) {
 	s.end()
 	s.calls.Wait()
 	scope := call.Client{Principal: s.principal, Session: s.id}.SessionScope()

@@ -264,14 +264,14 @@ func (g *Gateway) admit(connection *mcp.ServerSession, v *Visit) *session {
 	g.sessions[connection] = s
 	g.visits.Go(func() {
 		_ = connection.Wait() // how it ended is the client's affair
-		g.leave(connection, s)
+		g.leave(context.Background(), connection, s)
 	})
 	return s
 }
 
 // Dismiss ends all sessions over HTTP and what belongs to them, and waits for
 // it. Nobody may visit any more.
-func (g *Gateway) Dismiss() error {
+func (g *Gateway) Dismiss(ctx context.Context) error {
 	g.mu.Lock()
 	var open []*mcp.ServerSession
 	for connection, s := range g.sessions {
@@ -287,7 +287,7 @@ func (g *Gateway) Dismiss() error {
 		failures = append(failures, unlessLeft(connection.Close()))
 	}
 	for _, s := range visitors {
-		g.depart(s)
+		g.depart(ctx, s)
 	}
 	g.visits.Wait()
 	return errors.Join(failures...)
