@@ -37,6 +37,11 @@ type Options struct {
 	// Resource is the URL of the gateway as its clients know it, for example
 	// "https://tools.example.com/mcp". Tokens of issuers must be for it.
 	Resource string
+	// Issuers are those whose tokens are good here; see [Issuer.Check].
+	Issuers []Issuer
+	// Client fetches the documents of issuers; nil is one that follows no
+	// redirects and waits 10 s.
+	Client *http.Client
 	// Open lets in who brings no token, as [principal.Local]. See [MayOpen].
 	Open bool
 }
@@ -44,7 +49,8 @@ type Options struct {
 // An Authenticator lets callers in. Its methods may be called from several
 // goroutines.
 type Authenticator struct {
-	opts Options
+	opts    Options
+	issuers []*issuer
 
 	mu       sync.Mutex
 	looked   time.Time // when the tokens were last known to be current
@@ -55,7 +61,14 @@ type Authenticator struct {
 
 // New returns an Authenticator.
 func New(o Options) *Authenticator {
-	return &Authenticator{opts: o, watches: make(map[*watch]struct{})}
+	if o.Client == nil {
+		o.Client = newClient()
+	}
+	a := &Authenticator{opts: o, watches: make(map[*watch]struct{})}
+	for _, i := range o.Issuers {
+		a.issuers = append(a.issuers, newIssuer(i, o.Resource, o.Client))
+	}
+	return a
 }
 
 // A Visitor is a caller who was let in.
@@ -83,6 +96,9 @@ func (a *Authenticator) Authenticate(ctx context.Context, r *http.Request) (Visi
 	token, ok := bearer(headers)
 	if !ok {
 		return Visitor{}, a.refuse(malformed)
+	}
+	if len(a.issuers) > 0 && !strings.HasPrefix(token, tokenPrefix) {
+		return a.signed(ctx, token)
 	}
 	return a.own(ctx, token)
 }

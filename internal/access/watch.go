@@ -3,6 +3,8 @@ package access
 import (
 	"context"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // A watch ends a context when its visitor's credential does.
@@ -32,16 +34,33 @@ func (a *Authenticator) Watch(ctx context.Context, v Visitor) (watched context.C
 	}
 }
 
-// Run ends the watches whose time has come, until ctx ends.
+// Run ends the watches whose time has come, and keeps the keys of issuers
+// fresh, until ctx ends.
 func (a *Authenticator) Run(ctx context.Context) error {
-	ticker := time.NewTicker(lookEvery)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		every(ctx, lookEvery, a.review)
+		return nil
+	})
+	for _, i := range a.issuers {
+		group.Go(func() error {
+			every(ctx, refreshEvery/60, i.keys.refresh)
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// every does something again and again, until ctx ends.
+func every(ctx context.Context, pause time.Duration, do func(context.Context)) {
+	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-ticker.C:
-			a.review(ctx)
+			do(ctx)
 		}
 	}
 }
