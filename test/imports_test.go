@@ -21,7 +21,7 @@ const module = "github.com/dockgate/dockgate"
 func floors() [][]string {
 	return [][]string{
 		0:  {"tool", "secret", "principal", "jsonrpc"},
-		1:  {"catalog", "rules", "search"},
+		1:  {"catalog", "era", "rules", "search"},
 		2:  {"sandbox"},
 		3:  {"approval", "audit", "access", "inventory"},
 		4:  {"docker", "plan", "upstream"},

@@ -104,7 +104,7 @@ func (c *Caller) Offer(ctx context.Context, made plan.Plan) (offer inventory.Off
 	if err != nil || era == "" {
 		return inventory.Offer{}, false, err
 	}
-	return c.Offers.Offer(ctx, offerKey(made, era))
+	return c.Offers.Offer(ctx, OfferKey(made, era))
 }
 
 // Preload reads what planned servers offered into memory, in one query.
@@ -116,14 +116,15 @@ func (c *Caller) Preload(ctx context.Context, plans map[string]plan.Plan) error 
 			return err
 		}
 		if era != "" {
-			wanted = append(wanted, offerKey(made, era))
+			wanted = append(wanted, OfferKey(made, era))
 		}
 	}
 	return c.Offers.Load(ctx, wanted)
 }
 
-func offerKey(made plan.Plan, era string) inventory.Key {
-	return inventory.Key{Spec: made.Digest, Era: era}
+// OfferKey is what the offer of a planned server is kept under.
+func OfferKey(made plan.Plan, era string) inventory.Key {
+	return inventory.Key{Spec: made.Digest, Capabilities: fleet.Capabilities, Era: era}
 }
 
 // listed keeps what a server offers and pins its tools: the first listing by
@@ -149,7 +150,7 @@ func (c *Caller) listed(ctx context.Context, r Request, made plan.Plan, info ups
 			return err
 		}
 	}
-	_, err = c.Offers.Put(ctx, offerKey(made, string(info.Era)), inventory.Offer{
+	_, err = c.Offers.Put(ctx, OfferKey(made, string(info.Era)), inventory.Offer{
 		Tools:   inventory.NewTools(tools),
 		Prompts: offer.Prompts, Resources: offer.Resources, Templates: offer.Templates,
 		Capabilities: info.Capabilities, Info: info.Server, Instructions: instructions,
@@ -161,7 +162,7 @@ func (c *Caller) listed(ctx context.Context, r Request, made plan.Plan, info ups
 // unlisted lets a server that cannot say what it offers go on with what it
 // offered before, which is marked; without that it gives the reason back.
 func (c *Caller) unlisted(ctx context.Context, r Request, made plan.Plan, info upstream.Info, reason error) error {
-	kept, err := c.Offers.Stale(ctx, offerKey(made, string(info.Era)), cut(reason.Error()))
+	kept, err := c.Offers.Stale(ctx, OfferKey(made, string(info.Era)), cut(reason.Error()))
 	if err != nil || !kept {
 		return cmp.Or(err, reason)
 	}

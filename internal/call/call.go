@@ -38,6 +38,9 @@ type Client struct {
 	// Session names the client's session, for the record and for servers of
 	// which each session has its own.
 	Session string
+	// Ask, if not nil, passes a request of a server on to the client, and
+	// returns its answer; see [fleet.Order].
+	Ask func(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
 	// Via is how the call came: "direct", "execute_tool", "command line".
 	Via string
 	// Person is how whoever may approve can be asked during this call.
@@ -241,7 +244,7 @@ func (c *Caller) present(ctx context.Context, r Request) (plan.Plan, error) {
 // order is what the fleet gets.
 func (c *Caller) order(r Request, made plan.Plan) fleet.Order {
 	order := fleet.Order{
-		Spec: made.Spec, Digest: made.Digest, Owner: r.Principal.ID,
+		Spec: made.Spec, Digest: made.Digest, Owner: r.Principal.ID, From: r.SessionScope(),
 		Limits: fleet.Limits{
 			Start: made.Entry.Timeouts.Start, List: made.Entry.Timeouts.List, Idle: made.Entry.Timeouts.Idle,
 			Call: made.Entry.Timeouts.Call, CallMax: made.Entry.Timeouts.CallMax, MaxCall: c.MaxCall,
@@ -254,6 +257,14 @@ func (c *Caller) order(r Request, made plan.Plan) fleet.Order {
 	case catalog.PerSession:
 		order.Scope = r.SessionScope()
 	case catalog.Shared:
+	}
+	if c.Fleet.Asks(r.Server) { // nobody could know whom it means
+		order.Scope = r.SessionScope()
+	}
+	if r.Ask != nil {
+		order.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+			return r.Ask(ctx, r.Server, method, params)
+		}
 	}
 	order.Listed = func(ctx context.Context, info upstream.Info, offer upstream.Offer) error {
 		return c.listed(ctx, r, made, info, offer)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"time"
 )
 
@@ -16,6 +17,9 @@ type deadline struct {
 	limit  time.Duration
 	silent *time.Timer
 	whole  *time.Timer
+
+	mu     sync.Mutex
+	paused int // who waits for somebody else than the server
 }
 
 func newDeadline(ctx context.Context, server string, limits Limits) *deadline {
@@ -41,13 +45,31 @@ func newDeadline(ctx context.Context, server string, limits Limits) *deadline {
 // the clock.
 func (d *deadline) watch(progress func(json.RawMessage)) func(json.RawMessage) {
 	return func(params json.RawMessage) {
-		if d.silent != nil {
-			d.silent.Reset(d.limit)
-		}
+		d.rewind(0)
 		if progress != nil {
 			progress(params)
 		}
 	}
+}
+
+// pause stops the clock of silence, because the server waits for somebody, and
+// resume sets it anew. The whole time of a call goes on.
+func (d *deadline) pause()  { d.rewind(1) }
+func (d *deadline) resume() { d.rewind(-1) }
+
+// rewind sets the clock of silence anew, unless the server waits.
+func (d *deadline) rewind(pauses int) {
+	if d.silent == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.paused += pauses
+	if d.paused > 0 {
+		d.silent.Stop()
+		return
+	}
+	d.silent.Reset(d.limit)
 }
 
 // expired returns the limit that passed, if one did.

@@ -65,6 +65,14 @@ type Order struct {
 	Unlisted func(ctx context.Context, info upstream.Info, reason error) error
 	// Queued, if not nil, is told once if the server has to wait for a place.
 	Queued func(reason *QuotaError)
+	// From names the client that orders. What a server asks while all of its
+	// calls are of one client is for that client.
+	From string
+	// Ask, if not nil, passes a request of the server on to that client, and
+	// returns its answer. It is called while the order is under way only, and
+	// its context ends with it. Params and answer pass as the bytes they are; a
+	// [*jsonrpc.Error] does too.
+	Ask func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 	// Check, if not nil, is asked before a call is passed on to a server that
 	// has listed, each time; its error is the call's.
 	Check func(ctx context.Context) error
@@ -116,9 +124,10 @@ type Fleet struct {
 	instances map[key]*instance
 	replaced  map[*instance]struct{} // still in use, but another Spec took their place
 	setbacks  map[suspect]setback
-	queue     []*waiter // for a place, in the order of their coming
-	ahead     []Order   // to be started in advance
-	advancing bool      // somebody works on ahead
+	asking    map[string]bool // servers of which each client gets one of its own
+	queue     []*waiter       // for a place, in the order of their coming
+	ahead     []Order         // to be started in advance
+	advancing bool            // somebody works on ahead
 	lives     sync.WaitGroup
 }
 
@@ -129,6 +138,7 @@ func New(opts Options) *Fleet {
 		instances: make(map[key]*instance),
 		replaced:  make(map[*instance]struct{}),
 		setbacks:  make(map[suspect]setback),
+		asking:    make(map[string]bool),
 	}
 }
 
@@ -157,6 +167,9 @@ func (f *Fleet) Ready(ctx context.Context, order Order) (*Hold, error) {
 		return nil, err
 	}
 	hold := &Hold{fleet: f, instance: i}
+	if order.Scope != "" { // what it asks at its start can only be for this client
+		defer i.board(ctx, order, nil)()
+	}
 	if err := i.wait(ctx); err != nil {
 		hold.Release()
 		return nil, err
@@ -196,6 +209,7 @@ func (f *Fleet) call(ctx context.Context, order Order, method string, params jso
 	}
 	bounded := newDeadline(ctx, order.Spec.Server, order.Limits.withDefaults())
 	defer bounded.stop()
+	defer i.board(bounded.ctx, order, bounded)()                                        //nolint:contextcheck // it is ctx's child
 	result, err := i.session.Call(bounded.ctx, method, params, bounded.watch(progress)) //nolint:contextcheck // it is ctx's child
 	var answer *jsonrpc.Error
 	var lost *upstream.LostError

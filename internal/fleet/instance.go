@@ -41,7 +41,12 @@ type instance struct {
 
 	end *LostError // how a server that was ready went; set before done is closed
 
+	// flying guards flights, and is never held while Fleet.mu is taken.
+	flying  sync.Mutex
+	flights []*flight // in the order in which they began
+
 	// Guarded by Fleet.mu.
+	rooted   map[string]bool // the clients that it has asked for their roots
 	ready    bool
 	uses     int
 	used     time.Time // when a use ended last, or the start began
@@ -189,11 +194,13 @@ func (f *Fleet) connect(ctx context.Context, i *instance, spec sandbox.Spec, era
 		return err
 	}
 	i.session, err = upstream.Connect(ctx, i.process, upstream.Options{
-		Client:     f.opts.Client,
+		Client:       f.opts.Client,
+		Capabilities: json.RawMessage(Capabilities), CallCapabilities: json.RawMessage("{}"),
 		Era:        era,
 		MaxEntries: f.opts.MaxEntries,
 		Logger:     f.opts.Logger,
 		Notify:     i.notified,
+		Serve:      f.serve(i),
 	})
 	return err
 }
@@ -343,13 +350,19 @@ func (f *Fleet) bury(i *instance, began time.Time) {
 	f.forget(i, event)
 }
 
-// forget takes an instance of which nothing is left out of the fleet,
-// remembers a bad end, and has it recorded.
+// forget has the end of an instance recorded of which nothing is left,
+// remembers a bad one, and takes the instance out of the fleet.
 func (f *Fleet) forget(i *instance, event Event) {
 	event.Server, event.Scope = i.order.Spec.Server, i.order.Scope
 	var resting *BackoffError
-	rested := !errors.As(event.Err, &resting)
+	if !errors.As(event.Err, &resting) { // else nothing was started
+		// First, so that the record has what takes its place after it.
+		if err := f.opts.Record(event); err != nil {
+			f.opts.Logger.Error("the end of a server was not recorded", "server", event.Server, "err", err)
+		}
+	}
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	i.ending = true
 	if k := i.order.key(); f.instances[k] == i {
 		delete(f.instances, k)
@@ -361,13 +374,6 @@ func (f *Fleet) forget(i *instance, event Event) {
 		f.setbacks[i.order.suspect()] = f.setbacks[i.order.suspect()].another(event.Err)
 	}
 	f.stir()
-	f.mu.Unlock()
-	if !rested {
-		return // nothing was started
-	}
-	if err := f.opts.Record(event); err != nil {
-		f.opts.Logger.Error("the end of a server was not recorded", "server", event.Server, "err", err)
-	}
 }
 
 // probe asks a server that let a call expire for a sign of life, and ends it

@@ -2,18 +2,17 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/era"
 )
 
-const (
-	modernVersion = "2026-07-28"
-	channel       = "elicitation"
-)
+const channel = "elicitation"
 
 // person is how the user behind a legacy client can be asked; behind a modern
 // one the answer comes with the retry of the call, see park.go.
@@ -25,11 +24,15 @@ func (g *Gateway) person(connection *mcp.ServerSession) approval.Person {
 		return approval.Person{Tell: tell}
 	}
 	hello := connection.InitializeParams()
-	if hello == nil || hello.ProtocolVersion >= modernVersion || !takesForms(hello.Capabilities) {
+	if hello == nil || era.IsModern(hello.ProtocolVersion) || !takesForms(hello.Capabilities) {
 		return approval.Person{Tell: tell}
 	}
 	return approval.Person{Ask: func(ctx context.Context, question approval.Question) (approval.Reply, error) {
-		answer, err := connection.Elicit(ctx, form(question))
+		asked, err := json.Marshal(form(question))
+		if err != nil {
+			return approval.Reply{}, err
+		}
+		answer, err := request(ctx, connection, era.Elicit, asked)
 		if err != nil {
 			return approval.Reply{}, err
 		}
@@ -61,7 +64,11 @@ func form(question approval.Question) *mcp.ElicitParams {
 }
 
 // reply reads the answer to a form. Closing it decides nothing.
-func reply(answer *mcp.ElicitResult) (approval.Reply, error) {
+func reply(raw json.RawMessage) (approval.Reply, error) {
+	var answer mcp.ElicitResult
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return approval.Reply{}, fmt.Errorf("the answer to a form: %w", err)
+	}
 	switch {
 	case answer.Action == "decline":
 		return approval.Reply{Answer: approval.Deny, Channel: channel}, nil

@@ -22,7 +22,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/call"
+	"github.com/dockgate/dockgate/internal/era"
 	"github.com/dockgate/dockgate/internal/fleet"
+	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/principal"
 )
@@ -185,6 +187,9 @@ func (g *Gateway) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		if answer != nil {
 			return answer, nil
 		}
+		if err := g.meet(ctx, req); err != nil {
+			return nil, err
+		}
 		if method == "subscriptions/listen" {
 			var cancel context.CancelFunc
 			ctx, cancel = untilEnding(ctx, visitOf(req))
@@ -215,12 +220,38 @@ func (g *Gateway) answer(ctx context.Context, method string, req mcp.Request) (m
 	return nil, nil //nolint:nilnil // the two together say that the SDK answers
 }
 
+// meet remembers what a client says of itself before the SDK answers.
+func (g *Gateway) meet(ctx context.Context, req mcp.Request) error {
+	switch req := req.(type) {
+	case *mcp.ServerRequest[*mcp.InitializeParams]:
+		params, err := paramsOf(req)
+		if err != nil {
+			return err
+		}
+		// There is no initialize in later versions. The SDK agrees on an older
+		// one, but would take the client for a modern one all the same.
+		if era.IsModern(req.Params.ProtocolVersion) {
+			req.Params.ProtocolVersion = era.Legacy
+		}
+		_, s := g.sessionOf(req)
+		s.declare(jsonrpc.Lookup(params, "capabilities"))
+	case *mcp.RootsListChangedRequest:
+		params, err := paramsOf(req)
+		if err != nil {
+			return err
+		}
+		_, s := g.sessionOf(req)
+		g.Fleet.RootsChanged(ctx, call.Client{Principal: s.principal, Session: s.id}.SessionScope(), params)
+	}
+	return nil
+}
+
 func (g *Gateway) exposes(group meta.Group) bool { return slices.Contains(g.Expose, group) }
 
 // modern reports whether a request is of the era without sessions.
 func modern(req mcp.Request) bool {
 	versioned, ok := req.(interface{ ProtocolVersion() string })
-	return ok && versioned.ProtocolVersion() >= modernVersion
+	return ok && era.IsModern(versioned.ProtocolVersion())
 }
 
 // introduce writes what is behind the gateway into the handshake, as it is at

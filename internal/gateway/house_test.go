@@ -100,6 +100,9 @@ func names(t *testing.T, session *mcp.ClientSession) []string {
 }
 
 func text(result *mcp.CallToolResult) string {
+	if result == nil {
+		return ""
+	}
 	var all []string
 	for _, content := range result.Content {
 		if said, ok := content.(*mcp.TextContent); ok {

@@ -13,6 +13,7 @@ import (
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/call"
+	"github.com/dockgate/dockgate/internal/era"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/tool"
@@ -43,7 +44,7 @@ type parkedCall struct {
 	result    json.RawMessage
 	err       error
 	cancel    context.CancelCauseFunc
-	given     <-chan struct{} // closed when the call is given up
+	limited   context.Context //nolint:containedctx // it is the call's, which outlives its requests
 
 	mu     sync.Mutex
 	client call.Client // of the leg that is under way
@@ -52,7 +53,7 @@ type parkedCall struct {
 // An openQuestion is a question on its way to a person; the answer is sent once.
 type openQuestion struct {
 	question approval.Question
-	answer   chan *mcp.ElicitResult
+	answer   chan json.RawMessage
 }
 
 // A parkedLeg is a parked call with the question its client was sent.
@@ -69,7 +70,7 @@ type parking struct {
 
 // answersLater reports whether the client is a modern one that takes forms.
 func answersLater(req *mcp.CallToolRequest) bool {
-	return req.ProtocolVersion() >= modernVersion && takesForms(req.ClientCapabilities())
+	return era.IsModern(req.ProtocolVersion()) && takesForms(req.ClientCapabilities())
 }
 
 func identity(req *mcp.CallToolRequest) string {
@@ -83,7 +84,7 @@ func (g *Gateway) park(ctx context.Context, req *mcp.CallToolRequest, params jso
 	detached, cancel := context.WithCancelCause(limited)
 	p := &parkedCall{
 		principal: client.Principal, same: identity(req), ref: ref, client: client,
-		questions: make(chan openQuestion), done: make(chan struct{}), cancel: cancel, given: detached.Done(),
+		questions: make(chan openQuestion), done: make(chan struct{}), cancel: cancel, limited: detached,
 	}
 	client.Person.Ask = p.ask
 	client.ApprovalWait = parkedFor
@@ -110,8 +111,8 @@ func (g *Gateway) park(ctx context.Context, req *mcp.CallToolRequest, params jso
 func (g *Gateway) resume(ctx context.Context, req *mcp.CallToolRequest, params json.RawMessage, leg parkedLeg) (mcp.Result, error) {
 	client := g.client(ctx, req, params)
 	p := leg.call
-	answer, ok := req.Params.InputResponses[questionID].(*mcp.ElicitResult)
-	if client.Principal != p.principal || identity(req) != p.same || !ok {
+	answer := jsonrpc.Lookup(jsonrpc.Lookup(params, "inputResponses"), questionID)
+	if client.Principal != p.principal || identity(req) != p.same || answer == nil {
 		p.cancel(nil)
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState does not belong to this call, or its answer is missing"}
 	}
@@ -134,10 +135,7 @@ func (g *Gateway) attend(ctx context.Context, p *parkedCall) (mcp.Result, error)
 	case <-patience:
 		p.cancel(&call.PatienceError{Server: p.ref.Server, Patience: g.Caller.Patience})
 		<-p.done
-		if call.Code(p.err) == call.CodeCancelled { // it did not come to the call itself
-			p.err = g.late(p.ref.Server)
-		}
-		return toolResult(p.ref, p.result, p.err)
+		return toolResult(p.ref, p.result, g.late(p.limited, p.ref, p.err)) //nolint:contextcheck // it is the call's, which outlives its requests
 	case question := <-p.questions:
 		handle, err := g.parked.keep(parkedLeg{call: p, question: question})
 		if err != nil {
@@ -152,14 +150,20 @@ func (g *Gateway) attend(ctx context.Context, p *parkedCall) (mcp.Result, error)
 	}
 }
 
-// late says what a call still waits for whose client waits no longer.
-func (g *Gateway) late(server string) error {
+// late returns what a call whose context is ctx still waited for when its
+// client's patience ended before the call itself had begun; any other error
+// stays.
+func (g *Gateway) late(ctx context.Context, ref tool.Ref, err error) error {
+	var over *call.PatienceError
+	if call.Code(err) != call.CodeCancelled || !errors.As(context.Cause(ctx), &over) {
+		return err
+	}
 	for _, question := range g.Caller.Book.Questions(approval.ProgressPending) {
-		if question.Server == server {
-			return &approval.PendingError{ID: question.ID, Server: server}
+		if question.Server == ref.Server {
+			return &approval.PendingError{ID: question.ID, Server: ref.Server}
 		}
 	}
-	return &call.WaitingError{Server: server, Doing: "starting"}
+	return &call.WaitingError{Server: ref.Server, Doing: "starting"}
 }
 
 var errGivenUp = errors.New("the call that asked was given up")
@@ -180,10 +184,10 @@ func inputRequired(handle string, question approval.Question) (mcp.Result, error
 
 // ask hands a question to whichever leg is under way.
 func (p *parkedCall) ask(ctx context.Context, question approval.Question) (approval.Reply, error) {
-	open := openQuestion{question: question, answer: make(chan *mcp.ElicitResult, 1)}
+	open := openQuestion{question: question, answer: make(chan json.RawMessage, 1)}
 	select {
 	case p.questions <- open:
-	case <-p.given:
+	case <-p.limited.Done():
 		return approval.Reply{}, errGivenUp
 	case <-ctx.Done():
 		return approval.Reply{}, ctx.Err()
@@ -191,7 +195,7 @@ func (p *parkedCall) ask(ctx context.Context, question approval.Question) (appro
 	select {
 	case answer := <-open.answer:
 		return reply(answer)
-	case <-p.given:
+	case <-p.limited.Done():
 		return approval.Reply{}, errGivenUp
 	case <-ctx.Done():
 		return approval.Reply{}, ctx.Err()

@@ -33,7 +33,7 @@ func (g *Gateway) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.R
 	if answersLater(req) {
 		return g.park(ctx, req, params, ref, do)
 	}
-	result, err := do(ctx, g.client(ctx, req, params))
+	result, err := g.attended(ctx, g.client(ctx, req, params), ref, do)
 	return toolResult(ref, result, err)
 }
 
@@ -175,8 +175,11 @@ func (g *Gateway) complete(ctx context.Context, req *mcp.CompleteRequest) (mcp.R
 // pass makes a call whose failures are protocol errors: prompts, resources and
 // completions have no result that says so.
 func (g *Gateway) pass(ctx context.Context, req mcp.Request, params json.RawMessage, r call.Request) (mcp.Result, error) {
-	r.Client = g.client(ctx, req, params)
-	result, err := g.Caller.Do(ctx, r)
+	do := func(ctx context.Context, client call.Client) (json.RawMessage, error) {
+		r.Client = client
+		return g.Caller.Do(ctx, r)
+	}
+	result, err := g.attended(ctx, g.client(ctx, req, params), tool.Ref{Server: r.Server, Name: r.Item}, do)
 	if code := call.Code(err); err != nil && code != "" {
 		data, marshalErr := json.Marshal(map[string]string{"code": code, "server": r.Server})
 		if marshalErr != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/call"
+	"github.com/dockgate/dockgate/internal/era"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/principal"
 )
@@ -27,6 +28,22 @@ type session struct {
 	ended context.Context //nolint:containedctx // it is the session's own life, not a request's
 	end   context.CancelFunc
 	calls sync.WaitGroup
+
+	mu        sync.Mutex
+	abilities era.Abilities // of a client with sessions
+}
+
+// declare remembers what a client said at its start that it can.
+func (s *session) declare(capabilities json.RawMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.abilities = era.AbilitiesOf(capabilities)
+}
+
+func (s *session) can() era.Abilities {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.abilities
 }
 
 func newSession(ctx context.Context, who principal.Principal) *session {
@@ -85,6 +102,9 @@ func (g *Gateway) sessionOf(req mcp.Request) (*mcp.ServerSession, *session) {
 func (g *Gateway) client(ctx context.Context, req mcp.Request, params json.RawMessage) call.Client {
 	connection, s := g.sessionOf(req)
 	client := call.Client{Principal: s.principal, Session: s.id, Via: "direct", Person: g.person(connection)}
+	if can := s.can(); can.Any() && !modern(req) {
+		client.Ask = relay(ctx, connection, can)
+	}
 	token := jsonrpc.Lookup(jsonrpc.Lookup(params, "_meta"), "progressToken")
 	if token == nil {
 		return client
@@ -92,7 +112,7 @@ func (g *Gateway) client(ctx context.Context, req mcp.Request, params json.RawMe
 	client.Progress = func(progress json.RawMessage) {
 		addressed, err := jsonrpc.With(progress, "progressToken", token)
 		if err == nil {
-			err = notifyProgress(ctx, connection, addressed)
+			err = notify(ctx, connection, "notifications/progress", addressed)
 		}
 		if err != nil {
 			g.Logger.DebugContext(ctx, "progress not delivered", "session", s.id, "err", err)

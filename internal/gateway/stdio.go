@@ -185,7 +185,7 @@ func fromWire(m jsonrpc.Message) (sdkjsonrpc.Message, error) {
 		return nil, err
 	}
 	if m.Kind() == jsonrpc.Response {
-		response := &sdkjsonrpc.Response{ID: id, Result: m.Result}
+		response := &sdkjsonrpc.Response{ID: id, Result: CarryAnswer(m.Result)}
 		if m.Error != nil {
 			response.Error = &sdkjsonrpc.Error{Code: m.Error.Code, Message: m.Error.Message, Data: m.Error.Data}
 		}

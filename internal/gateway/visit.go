@@ -51,7 +51,20 @@ func NewVisit(who principal.Principal, body []byte) (*Visit, error) {
 		return v, err
 	}
 	v.messages = []jsonrpc.Message{m}
-	return v, nil
+	return v, v.carryAnswer(m)
+}
+
+// carryAnswer puts the carrier of a client's result into the body in its place.
+func (v *Visit) carryAnswer(m jsonrpc.Message) error {
+	if m.Result == nil {
+		return nil
+	}
+	m.Result = CarryAnswer(m.Result)
+	var err error
+	if v.body, err = m.Append(nil); err != nil {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
+	}
+	return nil
 }
 
 func parseBody(body []byte) (jsonrpc.Message, error) {
@@ -88,6 +101,7 @@ func (v *Visit) readBatch() error {
 		if m.Params, err = v.mark(m, len(v.messages)-1); err != nil {
 			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "params: " + err.Error()}
 		}
+		m.Result = CarryAnswer(m.Result)
 		line, err := m.Append(nil)
 		if err != nil {
 			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}

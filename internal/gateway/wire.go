@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 
@@ -75,26 +76,72 @@ type rawParams struct {
 // MarshalJSON returns the bytes.
 func (p *rawParams) MarshalJSON() ([]byte, error) { return p.body, nil }
 
-type rawProgressKey struct{}
+type sendingKey struct{}
 
-// notifyProgress sends the raw params of a progress notification.
-func notifyProgress(ctx context.Context, to *mcp.ServerSession, params json.RawMessage) error {
-	return to.NotifyProgress(context.WithValue(ctx, rawProgressKey{}, params), &mcp.ProgressNotificationParams{})
+// A sending is a notification or a request to a client as bytes. It travels in
+// the context of one that the SDK has a method for.
+type sending struct {
+	method string
+	params json.RawMessage
+	answer json.RawMessage // of a request
 }
 
-// sendRaw replaces the params of a notification by the raw ones in its context.
+// notify sends a notification to a client: on the stream of the request that
+// ctx is of, if it is of one.
+func notify(ctx context.Context, to *mcp.ServerSession, method string, params json.RawMessage) error {
+	s := &sending{method: method, params: params}
+	return to.NotifyProgress(context.WithValue(ctx, sendingKey{}, s), &mcp.ProgressNotificationParams{})
+}
+
+// request sends a request to a client without checking what the client can,
+// and returns its raw result. The client's own error is a [*jsonrpc.Error].
+func request(ctx context.Context, to *mcp.ServerSession, method string, params json.RawMessage) (json.RawMessage, error) {
+	s := &sending{method: method, params: params}
+	_, err := to.CreateMessageWithTools(context.WithValue(ctx, sendingKey{}, s), nil) //nolint:staticcheck // deprecated with sampling, but it lets any request through
+	var answer *sdkjsonrpc.Error
+	if errors.As(err, &answer) {
+		return nil, &jsonrpc.Error{Code: answer.Code, Message: answer.Message, Data: answer.Data}
+	}
+	return s.answer, err
+}
+
+// sendRaw replaces what the SDK is about to send by the sending in its context.
 func sendRaw(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		raw, ok := ctx.Value(rawProgressKey{}).(json.RawMessage)
-		if !ok || method != "notifications/progress" {
+		s, ok := ctx.Value(sendingKey{}).(*sending)
+		session, of := req.GetSession().(*mcp.ServerSession)
+		if !ok || !of {
 			return next(ctx, method, req)
 		}
-		session, ok := req.GetSession().(*mcp.ServerSession)
-		if !ok {
-			return next(ctx, method, req)
+		result, err := next(ctx, s.method, &mcp.ServerRequest[*rawParams]{Session: session, Params: &rawParams{body: s.params}})
+		if err != nil || result == nil {
+			return nil, err
 		}
-		return next(ctx, method, &mcp.ServerRequest[*rawParams]{Session: session, Params: &rawParams{body: raw}})
+		s.answer, err = carried(result)
+		return &mcp.CreateMessageWithToolsResult{}, err //nolint:staticcheck // as above
 	}
+}
+
+const answerKey = "dockgate.answer"
+
+// CarryAnswer returns what goes through the SDK in place of a client's result:
+// one that each of the SDK's types can hold, with the bytes inside. A
+// transport does this to every response it reads.
+func CarryAnswer(result json.RawMessage) json.RawMessage {
+	if result == nil {
+		return nil
+	}
+	carrier := []byte(`{"action":"cancel","role":"assistant","model":"","content":{"type":"text","text":""},"roots":[],"_meta":{"` + answerKey + `":"`)
+	carrier = base64.StdEncoding.AppendEncode(carrier, result)
+	return append(carrier, `"}}`...)
+}
+
+// carried returns the bytes of a client's result.
+func carried(result mcp.Result) (json.RawMessage, error) {
+	if encoded, ok := result.GetMeta()[answerKey].(string); ok {
+		return base64.StdEncoding.DecodeString(encoded)
+	}
+	return json.Marshal(result)
 }
 
 // wireError returns a server's own error so that the SDK sends it as it is.

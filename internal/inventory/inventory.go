@@ -27,7 +27,7 @@ import (
 type Key struct {
 	// Spec is the digest of what was started, without secret values.
 	Spec string
-	// Capabilities is the digest of the capabilities the server was offered.
+	// Capabilities are those of a client that the server was offered, as JSON.
 	Capabilities string
 	// Era is the protocol's era, "legacy" or "modern".
 	Era string

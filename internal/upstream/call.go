@@ -39,8 +39,8 @@ type answer struct {
 
 // Call sends a request and waits for its result. Params must be an object or
 // nil; they are sent as they are, but the keys of _meta that belong to one
-// hop are dropped and, for a modern server, set anew (logLevel is kept for
-// one). An error response is returned as a [*jsonrpc.Error]. If ctx ends
+// hop are dropped and, for a modern server, set anew. The log level and the
+// client capabilities in them are kept for one. An error response is returned as a [*jsonrpc.Error]. If ctx ends
 // first, the server is told, with ctx's cause as the reason, and ctx's error
 // is returned; a call that was never written is just withdrawn. If the conversation ends first, the error
 // is a [*LostError].
@@ -51,10 +51,16 @@ type answer struct {
 // ours, for the caller to replace ([jsonrpc.With]). If the consumer is slow the oldest of more
 // than 256 waiting notifications are lost.
 func (s *Session) Call(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
+	return s.call(ctx, method, params, s.declaredByCalls, progress)
+}
+
+// call is Call with the capabilities that are declared to a modern server
+// unless the params declare others.
+func (s *Session) call(ctx context.Context, method string, params, capabilities json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c, err := s.begin(s.info.Era, method, params, progress)
+	c, err := s.begin(s.info.Era, method, params, capabilities, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +78,7 @@ func (s *Session) Notify(method string, params json.RawMessage) error {
 }
 
 // begin queues a request in the form of the given era.
-func (s *Session) begin(era Era, method string, params json.RawMessage, progress func(json.RawMessage)) (*call, error) {
+func (s *Session) begin(era Era, method string, params, capabilities json.RawMessage, progress func(json.RawMessage)) (*call, error) {
 	if err := s.Err(); err != nil {
 		return nil, &LostError{Err: err}
 	}
@@ -87,7 +93,7 @@ func (s *Session) begin(era Era, method string, params json.RawMessage, progress
 		c.wake = make(chan struct{}, 1)
 		token = c.id
 	}
-	params, err := s.compose(era, params, token)
+	params, err := s.compose(era, params, capabilities, token)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 // TestParamsOnTheWire holds what of a caller's params reaches a server.
 func TestParamsOnTheWire(t *testing.T) {
 	const odd = `"name":"x","arguments":{"b":9007199254740993,"a":1e400,"b":"<>&` + "\u2028" + `\u0000","z":null}`
-	const hop = `"io.modelcontextprotocol/protocolVersion":"1","io.modelcontextprotocol/clientCapabilities":{},` +
+	const hop = `"io.modelcontextprotocol/protocolVersion":"1","io.modelcontextprotocol/clientCapabilities":[],` +
 		`"io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/subscriptionId":1,"progressToken":"theirs"`
 	const level = `"io.modelcontextprotocol/logLevel":"debug"`
 	const kept = `"traceparent":"00-1","vendor.example/x":{"b":1,"a":2,"a":3}`
@@ -34,6 +34,11 @@ func TestParamsOnTheWire(t *testing.T) {
 		{"empty _meta", `{"_meta":{},` + odd + `}`, `{"_meta":{},` + odd + `}`, `{"_meta":{META},` + odd + `}`},
 		{"hop keys", `{` + odd + `,"_meta":{` + hop + `}}`, `{` + odd + `,"_meta":{}}`, `{` + odd + `,"_meta":{META}}`},
 		{"log level", `{"_meta":{` + level + `}}`, `{"_meta":{}}`, `{"_meta":{` + level + `,META}}`},
+		{
+			"capabilities of another client", `{"_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}`, `{"_meta":{}}`,
+			`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}},` +
+				`"io.modelcontextprotocol/clientInfo":{"name":"gate","version":"1"}}}`,
+		},
 		{"others are kept", `{"_meta":{"a":1,` + hop + `,` + kept + `},"x":1}`, `{"_meta":{"a":1,` + kept + `},"x":1}`, `{"_meta":{"a":1,` + kept + `,META},"x":1}`},
 		{"escaped names hide nothing", `{"\u005fmeta":{"progress\u0054oken":1,"v":1}}`, `{"_meta":{"v":1}}`, `{"_meta":{"v":1,META}}`},
 		{"repeated _meta", `{"_meta":{"v":1},"x":1,"_meta":{"w":2}}`, `{"x":1,"_meta":{"w":2}}`, `{"x":1,"_meta":{"w":2,META}}`},

@@ -30,7 +30,7 @@ func (s *Session) handshake(ctx context.Context, options Options) error {
 		}
 		return s.initialize(ctx, c)
 	case Modern:
-		c, err := s.begin(Modern, "server/discover", nil, nil)
+		c, err := s.begin(Modern, "server/discover", nil, s.declared, nil)
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (s *Session) handshake(ctx context.Context, options Options) error {
 // will refuse initialize, and the late answer then counts; if it is legacy
 // the late answer is a refusal of the probe and means nothing.
 func (s *Session) probe(ctx context.Context, timeout time.Duration) error {
-	probe, err := s.begin(Modern, "server/discover", nil, nil)
+	probe, err := s.begin(Modern, "server/discover", nil, s.declared, nil)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (s *Session) beginInitialize() (*call, error) {
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
-	return s.begin(Legacy, "initialize", params, nil)
+	return s.begin(Legacy, "initialize", params, nil, nil)
 }
 
 // initialize waits for the answer to initialize and completes the legacy

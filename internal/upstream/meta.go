@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/dockgate/dockgate/internal/jsonrpc"
@@ -43,20 +44,29 @@ func (s *Session) introduce(client Implementation) error {
 			return fmt.Errorf("client capabilities: %w", err)
 		}
 	}
-	var hop bytes.Buffer
-	fmt.Fprintf(&hop, "%q:%q,%q:%s,%q:%s", metaVersion, modernVersion,
-		metaCapabilities, s.declared, metaClient, s.client)
-	s.hop = hop.Bytes()
+	s.hopHead = fmt.Appendf(nil, "%q:%q,%q:", metaVersion, modernVersion, metaCapabilities)
+	s.hopTail = fmt.Appendf(nil, ",%q:%s", metaClient, s.client)
 	return nil
 }
 
-// compose returns params for the server: with our hop keys in _meta instead
-// of the caller's, and everything else as it was written. Token zero asks for
-// no progress.
-func (s *Session) compose(era Era, params json.RawMessage, token int64) (json.RawMessage, error) {
+// capabilitiesIn returns the client capabilities in a _meta, or else those given.
+func capabilitiesIn(meta, otherwise json.RawMessage) json.RawMessage {
+	for m, err := range jsonrpc.Members(meta) {
+		if err != nil {
+			break
+		}
+		if string(m.Name) == metaCapabilities && m.Value[0] == '{' {
+			otherwise = m.Value
+		}
+	}
+	return otherwise
+}
+
+// own returns our hop keys. Token zero asks for no progress.
+func (s *Session) own(era Era, capabilities json.RawMessage, token int64) []byte {
 	var own []byte
 	if era == Modern {
-		own = s.hop[:len(s.hop):len(s.hop)]
+		own = slices.Concat(s.hopHead, capabilities, s.hopTail)
 	}
 	if token != 0 {
 		if len(own) > 0 {
@@ -64,7 +74,15 @@ func (s *Session) compose(era Era, params json.RawMessage, token int64) (json.Ra
 		}
 		own = strconv.AppendInt(append(own, `"progressToken":`...), token, 10)
 	}
+	return own
+}
+
+// compose returns params for the server: with our hop keys in _meta instead
+// of the caller's, but for the capabilities that a modern server is told of,
+// and everything else as it was written. Token zero asks for no progress.
+func (s *Session) compose(era Era, params, capabilities json.RawMessage, token int64) (json.RawMessage, error) {
 	if len(params) == 0 {
+		own := s.own(era, capabilities, token)
 		if len(own) == 0 {
 			return nil, nil
 		}
@@ -82,6 +100,7 @@ func (s *Session) compose(era Era, params json.RawMessage, token int64) (json.Ra
 			metas++
 		}
 	}
+	own := s.own(era, capabilitiesIn(meta, capabilities), token)
 	composed := make([]byte, 0, len(params)+len(own)+16)
 	if metas == 0 {
 		if len(own) == 0 {

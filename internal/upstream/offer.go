@@ -112,7 +112,7 @@ func (s *Session) list(ctx context.Context, method, member string, left *budget,
 	var params json.RawMessage
 	seen := make(map[string]bool)
 	for range maxPages {
-		result, err := s.Call(ctx, method, params, nil)
+		result, err := s.call(ctx, method, params, s.declared, nil)
 		if err != nil {
 			return nil, false, err
 		}

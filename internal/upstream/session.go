@@ -58,9 +58,12 @@ type Implementation struct {
 type Options struct {
 	// Client is what the session calls itself towards the server.
 	Client Implementation
-	// Capabilities are the client capabilities to declare: an object, or nil
-	// for none.
+	// Capabilities are the client capabilities to declare in initialize, and to
+	// a modern server that is asked what it offers: an object, or nil for none.
 	Capabilities json.RawMessage
+	// CallCapabilities are those to declare to a modern server in a Call whose
+	// params declare none; nil for the same.
+	CallCapabilities json.RawMessage
 	// Era is what is known of the server; if nothing is, it is probed.
 	Era Era
 	// ProbeTimeout is how long the answer to the probe is awaited; 3 s if
@@ -120,15 +123,18 @@ type Stats struct {
 // A Session is one conversation with a server. Its methods may be called from
 // several goroutines.
 type Session struct {
-	stream     io.ReadWriteCloser
-	logger     *slog.Logger
-	notify     func(method string, params json.RawMessage)
-	serve      func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
-	client     json.RawMessage
-	declared   json.RawMessage
-	hop        []byte
-	maxEntries int
-	info       Info
+	stream   io.ReadWriteCloser
+	logger   *slog.Logger
+	notify   func(method string, params json.RawMessage)
+	serve    func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+	client   json.RawMessage
+	declared json.RawMessage
+	// declaredByCalls are the capabilities of calls that name none.
+	declaredByCalls json.RawMessage
+	hopHead         []byte // our keys of _meta for a modern server, up to the capabilities
+	hopTail         []byte // and from there on
+	maxEntries      int
+	info            Info
 
 	lastID  atomic.Int64
 	lines   atomic.Int64
@@ -176,6 +182,9 @@ func Connect(ctx context.Context, stream io.ReadWriteCloser, options Options) (*
 	}
 	if s.declared == nil {
 		s.declared = json.RawMessage("{}")
+	}
+	if s.declaredByCalls = options.CallCapabilities; s.declaredByCalls == nil {
+		s.declaredByCalls = s.declared
 	}
 	if s.maxEntries <= 0 {
 		s.maxEntries = defaultEntries

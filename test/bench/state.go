@@ -13,6 +13,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/docker"
 	"github.com/dockgate/dockgate/internal/inventory"
@@ -119,7 +120,7 @@ func (w *world) keep(ctx context.Context, d *daemon.Daemon, made plan.Plan, info
 	if err != nil {
 		return err
 	}
-	_, err = d.Caller.Offers.Put(ctx, inventory.Key{Spec: made.Digest, Era: string(info.Era)}, inventory.Offer{
+	_, err = d.Caller.Offers.Put(ctx, call.OfferKey(made, string(info.Era)), inventory.Offer{
 		Tools:   inventory.NewTools(offer.Tools),
 		Prompts: offer.Prompts, Resources: offer.Resources, Templates: offer.Templates,
 		Capabilities: info.Capabilities, Info: info.Server, Instructions: instructions,

@@ -1,0 +1,174 @@
+package era
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+)
+
+// The requests that servers make of clients.
+const (
+	Elicit  = "elicitation/create"
+	Sample  = "sampling/createMessage"
+	Roots   = "roots/list"
+	modeURL = "url"
+)
+
+// Abilities are what a client has declared that it can be asked.
+type Abilities struct {
+	// Form and URL are the modes of elicitation.
+	Form, URL bool
+	// Sampling is sampling, and Tools sampling with tools.
+	Sampling, Tools bool
+	Roots           bool
+}
+
+// AbilitiesOf reads a client's capabilities.
+func AbilitiesOf(capabilities json.RawMessage) Abilities {
+	var a Abilities
+	for m, err := range jsonrpc.Members(capabilities) {
+		if err != nil {
+			return Abilities{}
+		}
+		declared := m.Value[0] == '{'
+		switch string(m.Name) {
+		case "elicitation":
+			a.Form, a.URL = declared && has(m.Value, "form"), declared && has(m.Value, modeURL)
+			if declared && !a.URL { // before modes there were forms alone
+				a.Form = true
+			}
+		case "sampling":
+			a.Sampling, a.Tools = declared, declared && has(m.Value, "tools")
+		case "roots":
+			a.Roots = declared
+		}
+	}
+	return a
+}
+
+// has reports whether a member is there and an object.
+func has(object json.RawMessage, name string) bool {
+	value := jsonrpc.Lookup(object, name)
+	return len(value) > 0 && value[0] == '{'
+}
+
+// Any reports whether a client can be asked anything.
+func (a Abilities) Any() bool { return a != Abilities{} }
+
+// Question returns the params of a server's request as its client gets them,
+// or a [*jsonrpc.Error] if it cannot be asked that. A person sees which server
+// asks, because a client knows only the gateway; an address that they are to
+// open is one of the web. Nothing else of the params changes, but that a token
+// for progress, which belongs to the server's own connection, is gone.
+func (a Abilities) Question(server, method string, params json.RawMessage) (json.RawMessage, error) {
+	if err := a.refuse(method, params); err != nil {
+		return nil, err
+	}
+	if len(params) == 0 {
+		params = json.RawMessage("{}")
+	}
+	if Meta(params, metaProgress) != nil {
+		meta, err := without(jsonrpc.Lookup(params, "_meta"), named(metaProgress))
+		if err != nil {
+			return nil, err
+		}
+		if params, err = jsonrpc.With(params, "_meta", meta); err != nil {
+			return nil, err
+		}
+	}
+	if method != Elicit {
+		return params, nil
+	}
+	return signed(server, params)
+}
+
+// signed puts the server's name before the message of an elicitation.
+func signed(server string, params json.RawMessage) (json.RawMessage, error) {
+	message := jsonrpc.Lookup(params, "message")
+	if len(message) == 0 || message[0] != '"' {
+		return nil, invalid("an elicitation without a message")
+	}
+	name, err := json.Marshal(fmt.Sprintf("%s asks: ", server))
+	if err != nil {
+		return nil, err
+	}
+	whole := append(name[:len(name)-1:len(name)-1], message[1:]...)
+	if params, err = jsonrpc.With(params, "message", whole); err != nil {
+		return nil, err
+	}
+	// What was looked at is what the client reads: none of these twice.
+	for _, name := range []string{"mode", "url"} {
+		if value := jsonrpc.Lookup(params, name); value != nil {
+			if params, err = jsonrpc.With(params, name, value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return params, nil
+}
+
+func (a Abilities) refuse(method string, params json.RawMessage) error {
+	switch method {
+	case Elicit:
+		return a.refuseElicitation(params)
+	case Sample:
+		switch {
+		case !a.Sampling:
+			return cannot("sampling")
+		case !a.Tools && (jsonrpc.Lookup(params, "tools") != nil || jsonrpc.Lookup(params, "toolChoice") != nil):
+			return invalid("the client has not declared sampling with tools")
+		}
+		return nil
+	case Roots:
+		if !a.Roots {
+			return cannot("roots")
+		}
+		return nil
+	default:
+		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "method not found: " + method}
+	}
+}
+
+func (a Abilities) refuseElicitation(params json.RawMessage) error {
+	if !a.Form && !a.URL {
+		return cannot("elicitation")
+	}
+	switch mode := text(params, "mode"); {
+	case mode == modeURL && !a.URL, mode == "form" && !a.Form, mode == "" && !a.Form:
+		return invalid("the client has not declared elicitation by " + map[bool]string{true: "URL", false: "form"}[mode == modeURL])
+	case mode == modeURL:
+		return webOnly(text(params, "url"))
+	case mode != "form" && mode != "":
+		return invalid("unknown mode of elicitation: " + mode)
+	}
+	return nil
+}
+
+// webOnly refuses addresses behind which something else than a web page may
+// open: files, programs, scripts.
+func webOnly(address string) error {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Scheme != "https" && parsed.Scheme != "http" || parsed.Host == "" {
+		return invalid("the address of an elicitation is not one of the web")
+	}
+	return nil
+}
+
+// text returns a member that is a text, decoded, or "".
+func text(object json.RawMessage, name string) string {
+	var decoded string
+	if json.Unmarshal(jsonrpc.Lookup(object, name), &decoded) != nil {
+		return ""
+	}
+	return decoded
+}
+
+func cannot(what string) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the client does not support " + what}
+}
+
+func invalid(problem string) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: problem}
+}

@@ -1,0 +1,170 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+	"github.com/dockgate/dockgate/internal/upstream"
+)
+
+// Capabilities are those of an MCP client that every server is told of at its
+// start: all that can be passed on to a client. What the client whose call it
+// is has not declared is refused when a server asks for it, because one server
+// may have several clients.
+const Capabilities = `{"roots":{"listChanged":true},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}`
+
+// A flight is an order that is under way, and may have caused what its server
+// asks. It is made before the server has the call and lasts until the answer.
+type flight struct {
+	order Order
+	ctx   context.Context //nolint:containedctx // it is the call's own, for as long as the flight is known
+	limit *deadline       // nil while the server starts
+
+	asked int // requests of the server that wait for the client; guarded by the instance's flying
+}
+
+// board makes an order known to the instance that works on it, until the
+// returned function is called.
+func (i *instance) board(ctx context.Context, order Order, limit *deadline) (leave func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	fl := &flight{order: order, ctx: ctx, limit: limit}
+	i.flying.Lock()
+	i.flights = append(i.flights, fl)
+	i.flying.Unlock()
+	return func() {
+		cancel()
+		i.flying.Lock()
+		defer i.flying.Unlock()
+		i.flights = slices.DeleteFunc(i.flights, func(other *flight) bool { return other == fl })
+	}
+}
+
+// attributed returns the flight that a request or notification of the server
+// belongs to: the newest that no other request waits for, if those under way
+// are all of one client. Nothing on the wire says which of its calls a server
+// works on, so with two clients it cannot be known.
+func (i *instance) attributed() (fl *flight, clients int) {
+	i.flying.Lock()
+	defer i.flying.Unlock()
+	from := make(map[string]bool)
+	for _, other := range slices.Backward(i.flights) {
+		from[other.order.From] = true
+		if fl == nil || fl.asked > 0 && other.asked == 0 {
+			fl = other
+		}
+	}
+	if len(from) > 1 {
+		return nil, len(from)
+	}
+	return fl, len(from)
+}
+
+// serve answers a request of the server: it asks the client whose call caused
+// it. It refuses what belongs to no call, or to nobody knows which.
+func (f *Fleet) serve(i *instance) func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+		fl, clients := i.attributed()
+		switch {
+		case clients > 1:
+			f.separate(ctx, i)
+			return nil, refusal(jsonrpc.CodeInvalidRequest, fmt.Sprintf(
+				"the gateway cannot tell which of %d clients %s is for; each gets a server of its own from its next call on", clients, method))
+		case fl == nil:
+			return nil, refusal(jsonrpc.CodeInvalidRequest, method+" belongs to no call")
+		case fl.order.Ask == nil:
+			return nil, refusal(jsonrpc.CodeMethodNotFound, "the client cannot be asked: "+method)
+		}
+		if method == methodRoots {
+			f.showedRoots(i, fl.order.From)
+		}
+		return i.ask(ctx, fl, method, params)
+	}
+}
+
+func refusal(code int64, message string) error {
+	return &jsonrpc.Error{Code: code, Message: message}
+}
+
+// ask passes a request on. While the client answers, the call's time since its
+// last sign of progress does not run; its whole time does. If the call ends
+// first, so does the question.
+func (i *instance) ask(ctx context.Context, fl *flight, method string, params json.RawMessage) (json.RawMessage, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(fl.ctx, cancel)() //nolint:contextcheck // it is the call's, and ends the question
+	i.count(fl, 1)
+	defer i.count(fl, -1)
+	if fl.limit != nil {
+		fl.limit.pause()
+		defer fl.limit.resume()
+	}
+	answer, err := fl.order.Ask(ctx, method, params)
+	switch {
+	case err == nil || fl.ctx.Err() == nil:
+		return answer, err
+	case method == methodElicit: // nobody decided (MCP 2025-11-25, client/elicitation, "Response Actions")
+		return json.RawMessage(`{"action":"cancel"}`), nil
+	default:
+		return nil, refusal(jsonrpc.CodeInternalError, "the call that "+method+" belongs to has ended")
+	}
+}
+
+func (i *instance) count(fl *flight, n int) {
+	i.flying.Lock()
+	defer i.flying.Unlock()
+	fl.asked += n
+}
+
+// The requests of servers that the fleet knows more of than their bytes.
+const (
+	methodElicit = "elicitation/create"
+	methodRoots  = "roots/list"
+)
+
+// separate remembers a server whose clients must not share it.
+func (f *Fleet) separate(ctx context.Context, i *instance) {
+	f.mu.Lock()
+	known := f.asking[i.order.Spec.Server]
+	f.asking[i.order.Spec.Server] = true
+	f.mu.Unlock()
+	if !known {
+		f.opts.Logger.WarnContext(ctx, "server asks its clients, each gets one of its own from now on", "server", i.order.Spec.Server)
+	}
+}
+
+// Asks reports whether a server has asked its client something while it had
+// several, so that nobody could know whom it meant. Whoever orders it gives
+// each client a scope of its own.
+func (f *Fleet) Asks(server string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asking[server]
+}
+
+// showedRoots remembers that an instance has asked a client for its roots.
+func (f *Fleet) showedRoots(i *instance, from string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i.rooted == nil {
+		i.rooted = make(map[string]bool)
+	}
+	i.rooted[from] = true
+}
+
+// RootsChanged tells the servers that have asked a client for its roots that
+// these are others now.
+func (f *Fleet) RootsChanged(ctx context.Context, from string, params json.RawMessage) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, i := range f.all() {
+		if !i.ready || i.leaving() || !i.rooted[from] || i.session.Era() != upstream.Legacy {
+			continue
+		}
+		if err := i.session.Notify("notifications/roots/list_changed", params); err != nil {
+			f.opts.Logger.DebugContext(ctx, "change of roots not delivered", "server", i.order.Spec.Server, "err", err)
+		}
+	}
+}
