@@ -17,6 +17,7 @@
 //	conformance-legacy  the same, versions up to 2025-11-25 only
 //	conformance-modern  the same, version 2026-07-28 only
 //	faulty              test/servers/faulty, which does what a server must not
+//	node                Node.js and npm, in which packages are installed
 //
 // All but the demo and the gateway are tagged dockgate-test/NAME.
 package main
@@ -65,6 +66,7 @@ func images() []image {
 		{"conformance-legacy", "dockgate-test/conformance-legacy:latest", conformance("2025-11-25 2025-06-18 2025-03-26 2024-11-05")},
 		{"conformance-modern", "dockgate-test/conformance-modern:latest", conformance("2026-07-28")},
 		{"faulty", "dockgate-test/faulty:latest", faulty},
+		{"node", "dockgate-test/node:latest", nodeRuntime},
 	}
 }
 

@@ -204,6 +204,26 @@ func npmServer(pkg, version string, args ...string) func(context.Context, *works
 	}
 }
 
+// nodeRuntime is an image with Node.js and npm, in which packages are installed.
+func nodeRuntime(ctx context.Context, w *workshop) ([]layer, config, error) {
+	base, err := w.node(ctx)
+	if err != nil {
+		return nil, config{}, err
+	}
+	l, err := w.once("npm", func() ([]entry, error) {
+		installed, err := npm.Install(ctx, "npm@10.9.2")
+		if err != nil {
+			return nil, err
+		}
+		entries, err := tree(filepath.Join(string(installed), "node_modules"), "usr/lib/node_modules")
+		return append(entries, entry{
+			name: "usr/bin/npm", mode: 0o755,
+			content: "#!/usr/bin/node\nrequire('/usr/lib/node_modules/npm/lib/cli.js')(process)\n",
+		}), err
+	})
+	return []layer{base, l}, config{Env: []string{"PATH=/usr/bin:/bin"}, Cmd: []string{"/usr/bin/node"}}, err
+}
+
 // node returns the layer that Node.js servers share: the binary, the libraries
 // of this machine that it loads, and what a program expects of a root.
 func (w *workshop) node(ctx context.Context) (layer, error) {

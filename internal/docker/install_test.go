@@ -1,0 +1,165 @@
+package docker_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/moby/moby/client"
+
+	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/sandbox"
+)
+
+// runtimeRef is an image with npm; see test/images.
+const runtimeRef = "dockgate-test/node:latest"
+
+// bridge returns the address of this machine on the network that containers
+// with network have.
+func bridge(t *testing.T, api *client.Client) string {
+	t.Helper()
+	found, err := api.NetworkInspect(t.Context(), "bridge", client.NetworkInspectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, subnet := range found.Network.IPAM.Config {
+		if subnet.Gateway.Is4() {
+			return subnet.Gateway.String()
+		}
+	}
+	t.Fatalf("network bridge has no gateway: %+v", found.Network.IPAM)
+	return ""
+}
+
+// proxy returns the address of a proxy that containers reach, as that of a
+// company: the engine's own network may lead nowhere.
+func proxy(t *testing.T, api *client.Client) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", bridge(t, api)+":0")
+	if err != nil {
+		t.Skipf("the engine is not on this machine: %v", err)
+	}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(tunnel)}} //nolint:gosec // the test ends it
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// tunnel answers CONNECT.
+func tunnel(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect {
+		http.Error(w, "CONNECT only", http.StatusMethodNotAllowed)
+		return
+	}
+	to, err := new(net.Dialer).DialContext(r.Context(), "tcp", r.Host)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer func() { _ = to.Close() }()
+	w.WriteHeader(http.StatusOK)
+	from, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer func() { _ = from.Close() }()
+	done := make(chan struct{})
+	go func() { _, _ = io.Copy(to, from); _ = to.(*net.TCPConn).CloseWrite(); close(done) }()
+	_, _ = io.Copy(from, to)
+	_ = from.Close()
+	<-done
+}
+
+// A package is installed once, runs from its image without network, and can be
+// removed. One that does not exist leaves nothing.
+func TestInstall(t *testing.T) {
+	engine, api := require(t), api(t)
+	if _, err := api.ImageInspect(t.Context(), runtimeRef); err != nil {
+		if os.Getenv("TEST_ENGINE") == "require" {
+			t.Fatalf("run make images: %v", err)
+		}
+		t.Skipf("run make images: %v", err)
+	}
+	by := proxy(t, api)
+	p := docker.Package{
+		Ecosystem: docker.NPM, Name: "@modelcontextprotocol/server-sequential-thinking", Version: "2026.8.31",
+		Runtime: runtimeRef,
+		Env:     []string{"NPM_CONFIG_HTTPS_PROXY=" + by, "NPM_CONFIG_PROXY=" + by},
+	}
+	const certificates = "/etc/ssl/certs/ca-certificates.crt"
+	if _, err := os.Stat(certificates); err == nil {
+		p.Certificates = certificates
+	}
+	image, err := engine.Install(t.Context(), p, nil)
+	if err != nil {
+		t.Fatalf("Install(%s) = %v", p, err)
+	}
+	uninstall := func() {
+		if err := engine.Uninstall(context.WithoutCancel(t.Context()), image.Pin.Digest); err != nil {
+			t.Errorf("Uninstall(%s) = %v", p, err)
+		}
+	}
+	t.Cleanup(uninstall)
+	if image.Pin.Kind != sandbox.LocalID {
+		t.Errorf("Install(%s) is pinned by %s, want the engine's id", p, image.Pin.Kind)
+	}
+	if got := image.Config.Entrypoint; len(got) != 2 || got[0] != "node" || !strings.HasSuffix(got[1], "/dist/index.js") {
+		t.Errorf("Install(%s) runs %v, want the package's command", p, got)
+	}
+	if image.Config.User != "65532:65532" {
+		t.Errorf("Install(%s) runs as %q, want 65532:65532", p, image.Config.User)
+	}
+	offline := p
+	offline.Env = []string{"NPM_CONFIG_REGISTRY=http://127.0.0.1:1"} // it is not asked again
+	again, err := engine.Install(t.Context(), offline, nil)
+	if diff := cmp.Diff(image, again); err != nil || diff != "" {
+		t.Errorf("Install(%s) again: %v, -first +second:\n%s", p, err, diff)
+	}
+	listed, err := engine.Installed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, l := range listed {
+		found = found || l.ID == image.Pin.Digest && l.Package == p.Name+"@"+p.Version && l.Runtime == runtimeRef
+	}
+	if !found {
+		t.Errorf("Installed() = %+v, want %s", listed, p)
+	}
+
+	p.Name = "@dockgate-test/there-is-none"
+	_, err = engine.Install(t.Context(), p, nil)
+	var failed *docker.InstallError
+	if !errors.As(err, &failed) || !strings.Contains(err.Error(), p.Name) || failed.Hint() == "" {
+		t.Errorf("Install(%s) = %v, want an *InstallError", p, err)
+	}
+	left, err := api.ContainerList(t.Context(), client.ContainerListOptions{
+		All: true, Filters: make(client.Filters).Add("name", "dockgate-install-").Add("label", "dockgate.server=install "+p.Name),
+	})
+	if err != nil || len(left.Items) > 0 {
+		t.Errorf("containers left: %v, %v", left.Items, err)
+	}
+}
+
+// Names that would be options, or several words, are refused.
+func TestInstallRefuses(t *testing.T) {
+	engine := require(t)
+	for _, p := range []docker.Package{
+		{Ecosystem: docker.NPM, Name: "--global", Runtime: probeRef},
+		{Ecosystem: docker.PyPI, Name: "a b", Runtime: probeRef},
+		{Ecosystem: "cargo", Name: "a", Runtime: probeRef},
+	} {
+		probeImage(t)
+		var failed *docker.InstallError
+		if _, err := engine.Install(t.Context(), p, nil); !errors.As(err, &failed) {
+			t.Errorf("Install(%+v) = %v, want an *InstallError", p, err)
+		}
+	}
+}
