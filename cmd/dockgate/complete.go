@@ -108,3 +108,25 @@ func running(ctx context.Context, d *daemon.Daemon) ([]string, error) {
 	}
 	return names, err
 }
+
+// completeTools offers servers of the catalogs, and then tools of the one that
+// is named.
+func (f *flags) completeTools() completer {
+	servers := f.completeServers()
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		switch len(args) {
+		case 0:
+			return servers(cmd, args, typed)
+		case 1:
+			return f.completeFrom(func(ctx context.Context, d *daemon.Daemon) ([]string, error) {
+				stock, err := d.Desk.Stock(ctx, principal.Local, args[0])
+				names := make([]string, 0, len(stock.Items))
+				for _, item := range stock.Items {
+					names = append(names, item.Name)
+				}
+				return names, err
+			})(cmd, nil, typed)
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}

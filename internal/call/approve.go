@@ -202,7 +202,8 @@ func (c *Caller) decided(r Request, order fleet.Order, err error) error {
 		record.Outcome, record.Code = "refused", Code(err)
 		record.Detail["reason"] = cut(err.Error())
 		var denied *approval.DeniedError
-		if errors.As(err, &denied) {
+		var disabled *DisabledError
+		if errors.As(err, &denied) || errors.As(err, &disabled) {
 			record.Kind = audit.KindDenial
 		}
 	} else {

@@ -2,9 +2,9 @@
 // resource of a server comes through [Caller.Do]: a direct call, execute_tool,
 // the command line.
 //
-// In one place it plans the server, asks whether it is approved, asks whether
-// the tool is the one that was approved, records the decision, denials
-// included, and only then passes the request on. If the record fails the
+// In one place it asks whether rules disable the tool, plans the server, asks
+// whether it is approved, asks whether the tool is the one that was approved,
+// records the decision, denials included, and only then passes the request on. If the record fails the
 // answer is a refusal. Arguments and results pass as the bytes they are.
 package call
 
@@ -24,6 +24,7 @@ import (
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/rules"
 	"github.com/dockgate/dockgate/internal/upstream"
 )
 
@@ -79,7 +80,7 @@ type Recorder interface {
 	Append(audit.Record) error
 }
 
-// Options are what a Caller needs; all but the last two are required.
+// Options are what a Caller needs; all but the last three are required.
 type Options struct {
 	Planner *plan.Planner
 	Book    *approval.Book
@@ -95,6 +96,8 @@ type Options struct {
 	// MaxCall is how long any call takes at most, once its server has it; zero
 	// is no such bound.
 	MaxCall time.Duration
+	// Rules returns the tool rules of now; nil is that there are none.
+	Rules func() rules.Rules
 }
 
 // A Caller passes calls on. Its methods may be called from several goroutines.
@@ -115,7 +118,8 @@ func New(o Options) *Caller {
 // *approval.DeniedError say that a person has to act or has refused;
 // *WaitingError that a pull or a start takes longer than clients wait;
 // *PatienceError that the call itself does;
-// *UnknownItemError that the server does not have the item; *RecordError that
+// *UnknownItemError that the server does not have the item; *DisabledError
+// that the rules disable the tool; *RecordError that
 // the call was refused, or its answer withheld, because it could not be
 // recorded. Others are the planner's, the engine's and the fleet's.
 func (c *Caller) Do(ctx context.Context, r Request) (json.RawMessage, error) {
@@ -204,6 +208,9 @@ func (c *Caller) admit(ctx, patient context.Context, r Request) (order fleet.Ord
 	if !r.Principal.Known() {
 		return order, nil, ErrNobody
 	}
+	if err := c.disabled(ctx, r); err != nil {
+		return order, nil, err
+	}
 	made, err := c.present(patient, r)
 	if err != nil {
 		return order, nil, err
@@ -222,7 +229,8 @@ func (c *Caller) admit(ctx, patient context.Context, r Request) (order fleet.Ord
 		}
 	}
 	// A place is not kept while a person thinks.
-	return order, hold, c.pinned(ctx, r, made, func() time.Duration { hold.Release(); return c.wait(r) })
+	err = c.pinned(ctx, r, made, func() time.Duration { hold.Release(); return c.wait(r) })
+	return order, hold, cmp.Or(err, c.enabled(ctx, r, made))
 }
 
 // present returns the plan of a server whose image is there: at once when the
@@ -274,7 +282,7 @@ func (c *Caller) order(r Request, made plan.Plan) fleet.Order {
 	}
 	// The server may have been started anew since, and may list other tools.
 	order.Check = func(ctx context.Context) error {
-		return c.pinned(ctx, r, made, func() time.Duration { return 0 })
+		return cmp.Or(c.pinned(ctx, r, made, func() time.Duration { return 0 }), c.enabled(ctx, r, made))
 	}
 	return order
 }

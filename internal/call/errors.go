@@ -27,6 +27,8 @@ const (
 	CodeConnection    = "SERVER_CONNECTION_ERROR"
 	CodeConfiguration = "CONFIGURATION_ERROR"
 	CodeValidation    = "VALIDATION_ERROR"
+	// CodeDisabled is a tool that the rules disable.
+	CodeDisabled = "TOOL_DISABLED"
 	// CodeMemory is a server that passed its memory limit.
 	CodeMemory = "OUT_OF_MEMORY"
 	// CodeStarting is a pull or a start that takes longer than clients wait.

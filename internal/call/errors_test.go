@@ -43,6 +43,7 @@ func TestCode(t *testing.T) {
 		{&call.WaitingError{Server: "git", Doing: "pulling"}, call.CodeStarting},
 		{&call.UnknownItemError{Server: "git"}, call.CodeToolNotFound},
 		{&call.RecordError{Err: errDisk}, call.CodeAudit},
+		{&call.DisabledError{Server: "git", Tool: "push"}, call.CodeDisabled},
 		{&catalog.UnknownServerError{Name: "git"}, call.CodeToolNotFound},
 		{&catalog.SettingsError{Server: "git"}, call.CodeConfiguration},
 		{&sandbox.CompileError{Server: "git"}, call.CodeConfiguration},

@@ -37,6 +37,8 @@ type Config struct {
 	Lists Lists `yaml:"lists"`
 	// HTTP is how clients reach the gateway over HTTP.
 	HTTP HTTP `yaml:"http"`
+	// Discovery says how tools are found, and which may be called.
+	Discovery Discovery `yaml:"discovery"`
 }
 
 // Limits bound a container. Zero is the default of [sandbox.Compile].
@@ -145,6 +147,9 @@ func LoadConfig(path string) (Config, error) {
 		return Config{}, err
 	}
 	config.Quotas = config.Quotas.from(path)
+	if err := config.Discovery.compile(path); err != nil {
+		return Config{}, err
+	}
 	return config, config.Check(path)
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/rules"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/secret"
 	"github.com/dockgate/dockgate/internal/store"
@@ -51,7 +52,9 @@ type Options struct {
 type Daemon struct {
 	Options
 	// Quotas are those that hold here.
-	Quotas  Quotas
+	Quotas Quotas
+	// Rules say which tools may be called: the user's, narrowed by the project's.
+	Rules   rules.Rules
 	Store   *store.DB
 	Catalog *catalog.Catalog
 	// Notes say which catalog entries replaced others.
@@ -65,6 +68,8 @@ type Daemon struct {
 	Fleet   *fleet.Fleet
 	Caller  *call.Caller
 	Gateway *gateway.Gateway
+	// Desk answers the gateway's own tools, and the commands that do the same.
+	Desk *meta.Desk
 	// Find ranks the catalog's servers for a query.
 	Find func(query string, limit int) []string
 
@@ -82,7 +87,7 @@ func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	if err := d.bound(); err != nil {
+	if err := d.narrow(); err != nil {
 		return nil, err
 	}
 	if d.Catalog, d.Notes, err = LoadCatalog(o.Config.Catalogs); err != nil {
@@ -192,6 +197,7 @@ func (d *Daemon) wire() {
 		Planner: d.Planner, Book: d.Book, Record: d.Audit, Fleet: d.Fleet, Offers: offers,
 		ApprovalWait: wait, Logger: d.Logger,
 		Patience: time.Duration(d.Config.Patience), MaxCall: time.Duration(d.Quotas.MaxCall.Max),
+		Rules: func() rules.Rules { return d.Rules },
 	})
 	d.closers = append(d.closers, d.Caller.Close)
 	d.Find = finder(d.Catalog)
@@ -202,22 +208,23 @@ func (d *Daemon) openGateway() error {
 	if prefix == "" && d.single() {
 		prefix = gateway.PrefixNone
 	}
+	d.Desk = &meta.Desk{
+		Catalog:     func() *catalog.Catalog { return d.Catalog },
+		Activations: d.Active,
+		Planner:     d.Planner,
+		Caller:      d.Caller,
+		Fleet:       d.Fleet,
+		Find:        d.Find,
+		Changed:     func(ctx context.Context) { d.Gateway.Changed(ctx) },
+		Names:       func(ref tool.Ref) string { return d.Gateway.Name(ref) },
+		Logger:      d.Logger,
+	}
 	var err error
 	d.Gateway, err = gateway.New(gateway.Options{
-		Version: d.Version,
-		Caller:  d.Caller,
-		Fleet:   d.Fleet,
-		Desk: &meta.Desk{
-			Catalog:     func() *catalog.Catalog { return d.Catalog },
-			Activations: d.Active,
-			Planner:     d.Planner,
-			Caller:      d.Caller,
-			Fleet:       d.Fleet,
-			Find:        d.Find,
-			Changed:     func(ctx context.Context) { d.Gateway.Changed(ctx) },
-			Names:       func(ref tool.Ref) string { return d.Gateway.Name(ref) },
-			Logger:      d.Logger,
-		},
+		Version:  d.Version,
+		Caller:   d.Caller,
+		Fleet:    d.Fleet,
+		Desk:     d.Desk,
 		Expose:   d.exposed(),
 		Prefix:   prefix,
 		Bounds:   gateway.Bounds{Servers: d.Config.Lists.Servers, Tools: d.Config.Lists.Tools},

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/rules"
 )
 
 // FuzzLoadConfig holds that a configuration is refused in words about its
@@ -23,6 +24,8 @@ func FuzzLoadConfig(f *testing.F) {
 		"approval: {wait: -1s}\n",
 		"prefix: [\n",
 		"expose: {a: b}\n---\nno: field\n",
+		"discovery: {toolRules: [{pattern: ['*issue*', '!/x/i'], server: github, enabled: true, tags: [a]}, {default: deny}]}\n",
+		"discovery: {toolRules: [{pattern: ['/(/'], enabled: &a false}, *a]}\n",
 	} {
 		f.Add(text)
 	}
@@ -34,8 +37,9 @@ func FuzzLoadConfig(f *testing.F) {
 		config, err := daemon.LoadConfig(path)
 		var mistake *daemon.ConfigError
 		if err != nil {
-			if !errors.As(err, &mistake) || !strings.HasPrefix(err.Error(), path+": ") {
-				t.Errorf("LoadConfig(%q) = %v, want a ConfigError that names the file", text, err)
+			var rule rules.Problems
+			if !errors.As(err, &mistake) && !errors.As(err, &rule) || !strings.HasPrefix(err.Error(), path+":") {
+				t.Errorf("LoadConfig(%q) = %v, want one of its errors, that names the file", text, err)
 			}
 			return
 		}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -154,74 +152,12 @@ func (q Quotas) loweredBy(others Quotas) (lowered Quotas, ignored []string) {
 	return q, append(ignored, others.Unused...)
 }
 
-// projectFiles are where a project lowers quotas, in its folder.
-func projectFiles() []string {
-	return []string{filepath.Join(".dockgate", "mcp-limits.yaml"), filepath.Join(".go-ent", "mcp-limits.yaml")}
-}
-
-// maxProjectFile is how long such a file may be, in bytes.
-const maxProjectFile = 64 << 10
-
-// loadProject reads the quotas of a project's file; ok is false if there is none.
-func loadProject(path string) (quotas Quotas, ok bool, err error) {
-	found, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return Quotas{}, false, nil
-	}
-	if err != nil {
-		return Quotas{}, false, fmt.Errorf("read quotas: %w", err)
-	}
-	if !found.Mode().IsRegular() || found.Size() > maxProjectFile {
-		return Quotas{}, false, &ConfigError{Place: path, Problem: "is not a file of at most 64kB"}
-	}
-	data, err := os.ReadFile(path) //nolint:gosec // its name is fixed, and it can only lower
-	if err != nil {
-		return Quotas{}, false, fmt.Errorf("read quotas: %w", err)
-	}
-	var content struct {
-		Quotas Quotas `yaml:"quotas"`
-	}
-	if err := decode(path, data, &content); err != nil {
-		return Quotas{}, false, err
-	}
-	return content.Quotas.from(path), true, nil
-}
-
 // decode reads YAML without unknown fields.
 func decode(path string, data []byte, into any) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
 		return &ConfigError{Place: path, Problem: yamlProblem(err)}
-	}
-	return nil
-}
-
-// bound works out what holds: the user's quotas or the defaults, lowered by
-// the project's files.
-func (d *Daemon) bound() error {
-	d.Quotas = d.Config.Quotas
-	if d.Quotas.MaxRunning.Max == 0 {
-		d.Quotas.MaxRunning = fleet.Bound{Max: DefaultMaxRunning}
-	}
-	for _, name := range d.Quotas.Unused {
-		d.Logger.Info("quota has no effect yet", "quota", name)
-	}
-	for _, name := range projectFiles() {
-		path := filepath.Join(d.Dir, name)
-		project, ok, err := loadProject(path)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			continue
-		}
-		var ignored []string
-		d.Quotas, ignored = d.Quotas.loweredBy(project)
-		d.Logger.Info("quotas lowered by the project", "file", path)
-		for _, name := range ignored {
-			d.Logger.Info("quota of the project has no effect", "file", path, "quota", name)
-		}
 	}
 	return nil
 }

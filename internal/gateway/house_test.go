@@ -19,6 +19,7 @@ import (
 	"github.com/dockgate/dockgate/internal/gateway/gatewaytest"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/rules"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest"
 )
 
@@ -35,7 +36,7 @@ type house struct {
 // build makes a house whose images run the servers.
 func build(t testing.TB, o options, servers map[string]sandboxtest.Server) *house {
 	t.Helper()
-	h := gatewaytest.Build(t, gatewaytest.Options{Mode: o.mode, Wait: o.wait, Expose: o.expose, Prefix: o.prefix, Active: o.active}, servers)
+	h := gatewaytest.Build(t, gatewaytest.Options{Mode: o.mode, Wait: o.wait, Expose: o.expose, Prefix: o.prefix, Active: o.active, Rules: o.rules}, servers)
 	return &house{Gateway: h.Gateway, fake: h.Fake, book: h.Book, fleet: h.Fleet}
 }
 
@@ -47,6 +48,7 @@ type options struct {
 	expose []meta.Group
 	prefix gateway.Prefix
 	active []string
+	rules  rules.Rules
 }
 
 func check(t testing.TB, err error) {

@@ -189,7 +189,8 @@ func (g *Gateway) writeServer(ctx context.Context, w *menuWriter, name string, p
 		if g.full(ctx, w) {
 			break
 		}
-		if definition := g.approvedDefinition(made, t); definition != nil {
+		definition := g.approvedDefinition(made, t)
+		if definition != nil && g.Caller.Decide(name, tool.Definition{Name: t.Name, JSON: definition}).Enabled() {
 			skip("tool", t.Name, w.tool(tool.Ref{Server: name, Name: t.Name}, definition, g.own))
 		}
 	}
@@ -226,6 +227,9 @@ func (g *Gateway) writeSnapshot(ctx context.Context, w *menuWriter, entry catalo
 		definition, err := json.Marshal(t)
 		if err != nil {
 			return fmt.Errorf("snapshot of %q: %w", entry.Name, err)
+		}
+		if !g.Caller.Decide(entry.Name, tool.Definition{Name: t.Name, JSON: definition}).Enabled() {
+			continue
 		}
 		if err := w.tool(tool.Ref{Server: entry.Name, Name: t.Name}, definition, g.own); err != nil {
 			g.Logger.WarnContext(ctx, "entry cannot be listed", "server", entry.Name, "tool", t.Name, "err", err)

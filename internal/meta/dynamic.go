@@ -161,6 +161,9 @@ func (d *Desk) activated(ctx context.Context, client call.Client, entry catalog.
 	}
 	names := make([]string, 0, len(offer.Tools))
 	for _, t := range offer.Tools {
+		if !d.Caller.Decide(entry.Name, t.Definition).Enabled() {
+			continue
+		}
 		names = append(names, d.Names(tool.Ref{Server: entry.Name, Name: t.Name}))
 	}
 	slices.Sort(names)

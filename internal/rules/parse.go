@@ -2,7 +2,6 @@ package rules
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,21 +47,10 @@ func Parse(file, field string, node yaml.Node) (Rules, error) {
 	p := parser{file: file}
 	p.list(field, &node, p.entry)
 	if len(p.problems) > 0 {
-		return Rules{}, p.sorted()
+		slices.SortStableFunc(p.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+		return Rules{}, p.problems
 	}
-	compiled, err := Compile(p.rules, p.otherwise)
-	if err == nil {
-		return compiled, nil
-	}
-	for _, problem := range err.(interface{ Unwrap() []error }).Unwrap() { //nolint:errorlint // Compile joins them
-		var bad *PatternError
-		if !errors.As(problem, &bad) {
-			return Rules{}, err
-		}
-		at := p.patterns[bad.Rule][bad.Pattern]
-		p.report(at.node, at.field, "%q %v", bad.Text, bad.Err)
-	}
-	return Rules{}, p.sorted()
+	return Compile(p.rules, p.otherwise)
 }
 
 // A parser gathers rules, and what is wrong with them.
@@ -71,22 +59,10 @@ type parser struct {
 	problems  Problems
 	rules     []Rule
 	otherwise Default
-	// patterns are where each rule's patterns stand.
-	patterns [][]place
-}
-
-type place struct {
-	field string
-	node  *yaml.Node
 }
 
 func (p *parser) report(n *yaml.Node, field, format string, args ...any) {
 	p.problems = append(p.problems, Problem{File: p.file, Line: n.Line, Field: field, Text: fmt.Sprintf(format, args...)})
-}
-
-func (p *parser) sorted() Problems {
-	slices.SortStableFunc(p.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
-	return p.problems
 }
 
 // entry reads one rule, or the default.
@@ -96,7 +72,6 @@ func (p *parser) entry(field string, n *yaml.Node) {
 		return
 	}
 	rule := Rule{Place: fmt.Sprintf("%s:%d", p.file, n.Line)}
-	var patterns []place
 	has := map[string]bool{}
 	before := len(p.problems)
 	p.mapping(field, n, []string{"pattern", "server", "enabled", "tags", "action", "annotations", "default"}, func(key, field string, value *yaml.Node) {
@@ -104,8 +79,11 @@ func (p *parser) entry(field string, n *yaml.Node) {
 		switch key {
 		case "pattern":
 			p.list(field, value, func(field string, n *yaml.Node) {
-				rule.Pattern = append(rule.Pattern, p.text(field, n))
-				patterns = append(patterns, place{field, n})
+				text := p.text(field, n)
+				if _, err := parsePattern(text); text != "" && err != nil {
+					p.report(n, field, "%q %v", text, err)
+				}
+				rule.Pattern = append(rule.Pattern, text)
 			})
 		case "server":
 			rule.Server = p.text(field, value)
@@ -136,7 +114,6 @@ func (p *parser) entry(field string, n *yaml.Node) {
 		p.report(n, field+".action", "is ask, and enabled is false: nobody is asked about a disabled tool")
 	default:
 		p.rules = append(p.rules, rule)
-		p.patterns = append(p.patterns, patterns)
 	}
 }
 

@@ -8,6 +8,7 @@
 package rules
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/dockgate/dockgate/internal/tool"
@@ -90,6 +91,21 @@ func (r Rules) Narrowed(others Rules) Rules {
 
 // Empty reports that there are no rules, and so every tool is allowed.
 func (r Rules) Empty() bool { return len(r.layers) == 0 }
+
+// Equal reports whether two Rules were written alike, and so decide alike.
+func (r Rules) Equal(other Rules) bool {
+	return slices.EqualFunc(r.layers, other.layers, func(a, b layer) bool {
+		return a.fallback == b.fallback && slices.EqualFunc(a.rules, b.rules, func(a, b compiled) bool { return reflect.DeepEqual(a.Rule, b.Rule) })
+	})
+}
+
+// ReadsClaims reports that decisions depend on more of a definition than the
+// name: on what the tool claims of itself.
+func (r Rules) ReadsClaims() bool {
+	return slices.ContainsFunc(r.layers, func(l layer) bool {
+		return slices.ContainsFunc(l.rules, func(c compiled) bool { return !c.Annotations.zero() })
+	})
+}
 
 // List returns the rules in their order.
 func (r Rules) List() []Rule {

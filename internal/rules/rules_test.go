@@ -284,6 +284,18 @@ func TestNarrowed(t *testing.T) {
 	}
 }
 
+func TestEqual(t *testing.T) {
+	lists := []string{sample, ofServers, basic, `toolRules: []`, `toolRules: [{default: deny}]`, basic + "\n# with another place\n"}
+	for i, a := range lists {
+		for j, b := range lists {
+			want := i == j || min(i, j) == 2 && max(i, j) == 5
+			if got := read(t, a).Equal(read(t, b)); got != want {
+				t.Errorf("Equal(%q, %q) = %t, want %t", a, b, got, want)
+			}
+		}
+	}
+}
+
 func BenchmarkDecide(b *testing.B) {
 	r := read(b, sample+"\n"+strings.TrimPrefix(byExpression, "toolRules:\n"))
 	names := make([]tool.Definition, 10_000)

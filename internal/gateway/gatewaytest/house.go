@@ -25,6 +25,7 @@ import (
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/rules"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest"
 	"github.com/dockgate/dockgate/internal/store"
@@ -109,6 +110,8 @@ type Options struct {
 	Prefix gateway.Prefix
 	// Active are the servers that are active from the start: of one, two and alone.
 	Active []string
+	// Rules say which tools may be called.
+	Rules rules.Rules
 }
 
 // Build makes a House whose images, test/one and test/two, run the servers.
@@ -145,7 +148,7 @@ func Build(t testing.TB, o Options, servers map[string]sandboxtest.Server) *Hous
 	}
 	caller := call.New(call.Options{
 		Planner: planner, Book: book, Record: record, Fleet: h.Fleet, Offers: offers,
-		ApprovalWait: o.Wait, Logger: logger,
+		ApprovalWait: o.Wait, Logger: logger, Rules: func() rules.Rules { return o.Rules },
 	})
 	if o.Expose == nil {
 		o.Expose = []meta.Group{meta.Meta, meta.Dynamic, gateway.Active}

@@ -1,0 +1,95 @@
+package call
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/rules"
+	"github.com/dockgate/dockgate/internal/tool"
+)
+
+// A DisabledError is a call of a tool that the rules disable.
+type DisabledError struct {
+	Server, Tool string
+	// Why are the reasons, in sentences.
+	Why []string
+}
+
+// Error gives the reasons.
+func (e *DisabledError) Error() string {
+	return fmt.Sprintf("tool %q of %q is disabled: %s", e.Tool, e.Server, strings.Join(e.Why, "; "))
+}
+
+// Code says what kind of failure it is.
+func (e *DisabledError) Code() string { return CodeDisabled }
+
+// Hint says where the rules are shown.
+func (e *DisabledError) Hint() string {
+	return fmt.Sprintf("the user can see every rule with: dockgate explain %s %s", e.Server, e.Tool)
+}
+
+// Decide says what the rules are for a tool of a server.
+func (c *Caller) Decide(server string, definition tool.Definition) rules.Decision {
+	return c.rules().Decide(server, definition)
+}
+
+// rules are those of now.
+func (c *Caller) rules() rules.Rules {
+	if c.Rules == nil {
+		return rules.Rules{}
+	}
+	return c.Rules()
+}
+
+// disabled refuses a call of a tool that the rules disable, before anything is
+// pulled, asked or started for it. What the server does not have is left to
+// be refused as that.
+func (c *Caller) disabled(ctx context.Context, r Request) error {
+	set := c.rules()
+	if r.Method != methodCallTool || set.Empty() {
+		return nil
+	}
+	definition, known := tool.Definition{Name: r.Item}, false
+	if made, err := c.Planner.Plan(ctx, r.Principal, r.Server); err == nil {
+		offer, listed, err := c.Offer(ctx, made)
+		if err != nil {
+			return err
+		}
+		if found, ok := offer.Tool(r.Item); ok {
+			definition, known = found.Definition, true
+		} else if listed {
+			return nil
+		}
+	}
+	if !known && set.ReadsClaims() {
+		return nil // it is decided once the server has listed it
+	}
+	return allowed(set, r, definition)
+}
+
+// enabled refuses a call of a tool that the rules disable as its server lists
+// it now.
+func (c *Caller) enabled(ctx context.Context, r Request, made plan.Plan) error {
+	set := c.rules()
+	if r.Method != methodCallTool || set.Empty() {
+		return nil
+	}
+	offer, _, err := c.Offer(ctx, made)
+	if err != nil {
+		return err
+	}
+	listed, found := offer.Tool(r.Item)
+	if !found {
+		return unknownTool(r, offer.Tools)
+	}
+	return allowed(set, r, listed.Definition)
+}
+
+func allowed(set rules.Rules, r Request, definition tool.Definition) error {
+	if set.Decide(r.Server, definition).Enabled() {
+		return nil
+	}
+	return &DisabledError{Server: r.Server, Tool: r.Item, Why: set.Explain(r.Server, definition).Why}
+}

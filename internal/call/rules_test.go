@@ -1,0 +1,93 @@
+package call_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/audit"
+	"github.com/dockgate/dockgate/internal/call"
+	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/rules"
+	"github.com/dockgate/dockgate/internal/tool"
+)
+
+// rule has the caller keep rules, a YAML list.
+func (w *world) rule(list string) {
+	w.t.Helper()
+	var node yaml.Node
+	check(w.t, yaml.Unmarshal([]byte(list), &node))
+	set, err := rules.Parse("rules.yaml", "toolRules", *node.Content[0])
+	check(w.t, err)
+	w.caller.Rules = func() rules.Rules { return set }
+}
+
+// A disabled tool is not called, whichever way a call comes, and nothing is
+// pulled, asked or started for it.
+func TestDisabled(t *testing.T) {
+	inWorld(t, approval.ModeAsk, func(t *testing.T, w *world) {
+		w.rule(`[{pattern: ['*other*'], enabled: false}]`)
+		clear(w.present)
+		for _, via := range []string{"direct", "execute_tool", "command line"} {
+			r := request("git", "other")
+			r.Via = via
+			err := w.failure(r, call.CodeDisabled)
+			var disabled *call.DisabledError
+			if !errors.As(err, &disabled) || !strings.Contains(err.Error(), "rule 1 (rules.yaml:1) disables it") || !strings.Contains(disabled.Hint(), "dockgate explain git other") {
+				t.Errorf("Do() = %v, want the rule and how to see more", err)
+			}
+		}
+		if w.ensured > 0 || len(w.book.Questions()) > 0 {
+			t.Errorf("%d images were looked for, and %d questions asked", w.ensured, len(w.book.Questions()))
+		}
+		w.expectStarted(0)
+		for _, record := range w.records() {
+			if record.Kind != audit.KindDenial || record.Code != call.CodeDisabled || record.Tool != "other" {
+				t.Errorf("recorded %+v, want the refusal of other", record)
+			}
+		}
+		if n := len(w.records()); n != 3 {
+			t.Errorf("%d records, want 3", n)
+		}
+		w.answers(answering(request("git", "echo"), approval.Approve))
+		if d := w.caller.Decide("git", tool.Definition{Name: "other"}); d.Enabled() {
+			t.Errorf("Decide(other) = %v, want it disabled", d)
+		}
+	})
+}
+
+// What only the definition decides is decided before the call.
+func TestDisabledByClaims(t *testing.T) {
+	inWorld(t, approval.ModeAll, func(t *testing.T, w *world) {
+		w.rule(`[{annotations: {readOnlyHint: false}, enabled: false}]`)
+		w.list(`{"name":"echo","annotations":{"readOnlyHint":true},"inputSchema":{}}`, definition("other", ""))
+		w.fails(request("git", "other"), call.CodeDisabled) // it took a start to know
+		w.expectStarted(1)
+		w.answers(request("git", "echo"))
+		w.stop("git")
+		w.fails(request("git", "other"), call.CodeDisabled)
+		w.fails(request("git", "third"), call.CodeToolNotFound)
+		w.expectStarted(1)
+		if calls := w.calls(); len(calls) != 1 {
+			t.Errorf("the server got %v, want one call", calls)
+		}
+	})
+}
+
+// Rules are those of the moment, and others keep working while one changes.
+func TestRulesChange(t *testing.T) {
+	inWorld(t, approval.ModeAll, func(t *testing.T, w *world) {
+		w.answers(request("git", "echo"))
+		w.rule(`[{pattern: [other], enabled: true}]`)
+		w.fails(request("git", "echo"), call.CodeDisabled)
+		w.fails(request("git", "third"), call.CodeToolNotFound)
+		w.rule(`[{pattern: [other], enabled: true}, {default: allow}]`)
+		w.answers(request("git", "echo"))
+		r := request("git", "echo")
+		r.Principal = principal.Principal{}
+		w.fails(r, approval.CodeDenied)
+	})
+}

@@ -1,0 +1,107 @@
+package meta
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/inventory"
+	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/rules"
+	"github.com/dockgate/dockgate/internal/tool"
+)
+
+// A Stock is what is known of a server without starting it.
+type Stock struct {
+	Entry catalog.Server
+	// Plan is the zero Plan if Unplanned says why there is none.
+	Plan      plan.Plan
+	Unplanned error
+	// Approved reports that it may start.
+	Approved bool
+	// Offer is what it offered last, if it was Listed and is Approved.
+	Offer  inventory.Offer
+	Listed bool
+	// Items are its tools, disabled ones too: as they were approved or, if it
+	// was not listed yet, as the catalog has them.
+	Items []Item
+}
+
+// An Item is a tool that is known, with what the rules say of it.
+type Item struct {
+	tool.Definition
+	rules.Decision
+}
+
+// Item returns the tool of a name.
+func (s Stock) Item(name string) (Item, bool) {
+	i := slices.IndexFunc(s.Items, func(i Item) bool { return i.Name == name })
+	if i < 0 {
+		return Item{}, false
+	}
+	return s.Items[i], true
+}
+
+// Enabled returns how many of the tools may be called.
+func (s Stock) Enabled() int {
+	n := 0
+	for _, item := range s.Items {
+		if item.Enabled() {
+			n++
+		}
+	}
+	return n
+}
+
+// Stock returns what is known of a server of the catalog. It starts nothing
+// and asks no engine. Nothing that nobody approved is in it.
+func (d *Desk) Stock(ctx context.Context, who principal.Principal, server string) (Stock, error) {
+	entry, err := d.Catalog().Server(server)
+	if err != nil {
+		return Stock{}, err
+	}
+	s := Stock{Entry: entry}
+	if s.Plan, s.Unplanned = d.Planner.Plan(ctx, who, server); s.Unplanned == nil {
+		s.Approved = d.Caller.Approved(s.Plan)
+	}
+	if s.Approved {
+		if s.Offer, s.Listed, err = d.Caller.Offer(ctx, s.Plan); err != nil {
+			return Stock{}, err
+		}
+	}
+	if !s.Listed {
+		return s, d.snapshot(&s)
+	}
+	s.Items = make([]Item, 0, len(s.Offer.Tools))
+	key := approval.Key{Server: server, GrantDigest: s.Plan.GrantDigest}
+	for _, t := range s.Offer.Tools {
+		definition := t.Definition
+		if d.Caller.Book.CheckTool(key, t.Name, t.Pin).State != approval.Approved {
+			definition.JSON = d.Caller.Book.Pinned(key, t.Name)
+		}
+		if definition.JSON != nil {
+			s.Items = append(s.Items, Item{definition, d.Caller.Decide(server, definition)})
+		}
+	}
+	return s, nil
+}
+
+// snapshot takes the tools of the catalog's entry.
+func (d *Desk) snapshot(s *Stock) error {
+	for _, t := range s.Entry.Tools {
+		if t.InputSchema == nil {
+			t.InputSchema = json.RawMessage(`{"type":"object"}`)
+		}
+		encoded, err := json.Marshal(t)
+		if err != nil {
+			return fmt.Errorf("snapshot of %q: %w", s.Entry.Name, err)
+		}
+		definition := tool.Definition{Name: t.Name, JSON: encoded}
+		s.Items = append(s.Items, Item{definition, d.Caller.Decide(s.Entry.Name, definition)})
+	}
+	return nil
+}
