@@ -40,7 +40,9 @@ type UnreachableError struct {
 }
 
 // Error names the issuer and the cause.
-func (e *UnreachableError) Error() string { return fmt.Sprintf("keys of issuer %s: %v", e.Issuer, e.Err) }
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("keys of issuer %s: %v", e.Issuer, e.Err)
+}
 
 // Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }

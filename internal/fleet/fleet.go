@@ -54,6 +54,8 @@ type Order struct {
 	Scope string
 	// Owner is the principal whose quota the server counts in.
 	Owner string
+	// Quota is the owner's; the zero Quota is that of the fleet.
+	Quota Quota
 	// Limits bound waiting; zero values are the defaults.
 	Limits Limits
 	// Listed is told what the server offers, after its start before any call
@@ -78,9 +80,18 @@ type Order struct {
 	Check func(ctx context.Context) error
 }
 
-func (o Order) key() key { return key{server: o.Spec.Server, scope: o.Scope} }
+// key is where an order's instance is found. Callers who share a server may
+// have different settings for it, and neither gets the other's: so what is
+// shared is one server as it was started. A scope of its own has one server of
+// each name, which other settings replace.
+func (o Order) key() key {
+	if o.Scope == "" {
+		return key{server: o.Spec.Server, digest: o.Digest}
+	}
+	return key{server: o.Spec.Server, scope: o.Scope}
+}
 
-type key struct{ server, scope string }
+type key struct{ server, scope, digest string }
 
 // An Event is a change of a server's state that an audit records.
 type Event struct {
@@ -266,6 +277,9 @@ func (f *Fleet) join(ctx context.Context, order Order, w *waiter) (*instance, er
 		return nil, ErrClosed
 	}
 	i := f.current(order)
+	if i == nil || !i.users[order.Owner] {
+		f.move(order)
+	}
 	if i == nil {
 		if err := f.rested(order); err != nil {
 			return nil, err
@@ -278,9 +292,34 @@ func (f *Fleet) join(ctx context.Context, order Order, w *waiter) (*instance, er
 		}
 		i = f.begin(ctx, order)
 	}
+	i.users[order.Owner] = true
 	i.uses++
 	f.settle(i)
 	return i, nil
+}
+
+// move takes an owner off those instances of a server that were started with
+// other settings than the owner has now. f.mu is held.
+func (f *Fleet) move(order Order) {
+	for _, other := range f.instances {
+		if other.users[order.Owner] && other.order.sibling(order) && other.order.key() != order.key() {
+			f.leave(other, order.Owner)
+		}
+	}
+}
+
+// leave takes an owner off those who use an instance, and the instance away if
+// there is nobody left. f.mu is held.
+func (f *Fleet) leave(i *instance, owner string) {
+	delete(i.users, owner)
+	if len(i.users) == 0 {
+		f.replace(i)
+	}
+}
+
+// sibling reports whether both are one server in one scope, however started.
+func (o Order) sibling(other Order) bool {
+	return o.Spec.Server == other.Spec.Server && o.Scope == other.Scope
 }
 
 // current returns the instance that serves an order, or nil; one that cannot
@@ -299,13 +338,13 @@ func (f *Fleet) begin(ctx context.Context, order Order) *instance {
 	// Who ordered may leave; the start goes on for those who come after.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	i := &instance{
-		order: order, limits: order.Limits.withDefaults(), cancel: cancel, born: time.Now(), used: time.Now(),
+		order: order, users: map[string]bool{order.Owner: true}, limits: order.Limits.withDefaults(), cancel: cancel, born: time.Now(), used: time.Now(),
 		started: make(chan struct{}), done: make(chan struct{}), relist: make(chan struct{}, 1), subscribed: make(chan struct{}, 1),
 	}
 	// Two containers of one server would write to the same mounts: the new one
 	// waits for those that stop. One that still has calls is not waited for.
 	for _, other := range f.all() {
-		if other.order.key() == order.key() && other.leaving() {
+		if other.order.sibling(order) && other.leaving() {
 			i.after = append(i.after, other.done)
 		}
 	}
@@ -383,21 +422,37 @@ func (f *Fleet) end(i *instance) {
 // Stop ends the servers with this name, in every scope, and waits until they
 // are gone. It reports how many there were. Their failures are forgotten.
 func (f *Fleet) Stop(ctx context.Context, server string) (int, error) {
-	return f.stop(ctx, func(k key) bool { return k.server == server })
+	return f.stop(ctx, key{server: server}, func(i *instance) bool { return i.order.Spec.Server == server })
+}
+
+// Leave ends the servers with this name that an owner has used and nobody
+// else, and waits until they are gone. It reports how many there were.
+func (f *Fleet) Leave(ctx context.Context, owner, server string) (int, error) {
+	return f.stop(ctx, key{server: server}, func(i *instance) bool {
+		if i.order.Spec.Server != server || !i.users[owner] {
+			return false
+		}
+		delete(i.users, owner)
+		return len(i.users) == 0
+	})
 }
 
 // StopScope ends the servers of one scope, and waits until they are gone.
 func (f *Fleet) StopScope(ctx context.Context, scope string) error {
-	_, err := f.stop(ctx, func(k key) bool { return k.scope == scope })
+	_, err := f.stop(ctx, key{scope: scope}, func(i *instance) bool { return i.order.Scope == scope })
 	return err
 }
 
-func (f *Fleet) stop(ctx context.Context, chosen func(key) bool) (int, error) {
+// stop ends the instances that are chosen, and forgets the failures of the
+// server, or the scope, that is named.
+func (f *Fleet) stop(ctx context.Context, named key, chosen func(*instance) bool) (int, error) {
 	f.mu.Lock()
-	maps.DeleteFunc(f.setbacks, func(s suspect, _ setback) bool { return chosen(s.key) })
+	maps.DeleteFunc(f.setbacks, func(s suspect, _ setback) bool {
+		return s.key.server == named.server || named.scope != "" && s.key.scope == named.scope
+	})
 	var ended []*instance
 	for _, i := range f.all() {
-		if chosen(i.order.key()) {
+		if chosen(i) {
 			f.end(i)
 			ended = append(ended, i)
 		}

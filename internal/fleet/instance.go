@@ -46,6 +46,7 @@ type instance struct {
 	flights []*flight // in the order in which they began
 
 	// Guarded by Fleet.mu.
+	users    map[string]bool // the owners who have ordered it, and nothing else in its place
 	rooted   map[string]bool // the clients that it has asked for their roots
 	ready    bool
 	uses     int

@@ -131,6 +131,14 @@ func (q Quota) exceeded(l load) (setting string, bound Bound) {
 	return "", Bound{}
 }
 
+// quota returns the one that an order counts in.
+func (f *Fleet) quota(o Order) Quota {
+	if o.Quota == (Quota{}) {
+		return f.opts.Quota
+	}
+	return o.Quota
+}
+
 // of returns the instances that count for an owner. f.mu is held.
 func (f *Fleet) of(owner string) (owned []*instance, total load) {
 	for _, i := range f.all() {
@@ -145,7 +153,7 @@ func (f *Fleet) of(owner string) (owned []*instance, total load) {
 // fits refuses a server that would be too much all alone. f.mu is held.
 func (f *Fleet) fits(o Order) error {
 	alone := load{}.with(o)
-	setting, bound := f.opts.Quota.exceeded(alone)
+	setting, bound := f.quota(o).exceeded(alone)
 	if setting == "" {
 		return nil
 	}
@@ -155,7 +163,7 @@ func (f *Fleet) fits(o Order) error {
 // room reports whether there is a place now. f.mu is held.
 func (f *Fleet) room(o Order) bool {
 	_, total := f.of(o.Owner)
-	setting, _ := f.opts.Quota.exceeded(total.with(o))
+	setting, _ := f.quota(o).exceeded(total.with(o))
 	return setting == ""
 }
 
@@ -177,7 +185,8 @@ func (f *Fleet) clear(o Order) bool {
 		}
 	}
 	slices.SortFunc(idle, func(a, b *instance) int { return a.used.Compare(b.used) })
-	enough := func() bool { setting, _ := f.opts.Quota.exceeded(total); return setting == "" }
+	quota := f.quota(o)
+	enough := func() bool { setting, _ := quota.exceeded(total); return setting == "" }
 	ending := 0
 	for ; ending < len(idle) && !enough(); ending++ {
 		total = total.without(idle[ending])
@@ -198,7 +207,7 @@ func (f *Fleet) turn(o Order, w *waiter) bool {
 
 // enqueue lets an order wait for a place, unless too many do. f.mu is held.
 func (f *Fleet) enqueue(o Order) (*waiter, error) {
-	if f.waiting(o.Owner) >= cmp.Or(f.opts.Quota.Waiting, DefaultWaiting) {
+	if f.waiting(o.Owner) >= cmp.Or(f.quota(o).Waiting, DefaultWaiting) {
 		return nil, f.full(o)
 	}
 	w := &waiter{order: o, until: time.Now().Add(maxQueued), wake: make(chan struct{}, 1)}
@@ -266,7 +275,7 @@ func (f *Fleet) linger(ctx context.Context, w *waiter) error {
 func (f *Fleet) full(o Order) *QuotaError {
 	owned, total := f.of(o.Owner)
 	e := &QuotaError{Server: o.Spec.Server, Waiting: f.waiting(o.Owner)}
-	e.Setting, e.Bound = f.opts.Quota.exceeded(total.with(o))
+	e.Setting, e.Bound = f.quota(o).exceeded(total.with(o))
 	for _, i := range owned {
 		e.Holders = append(e.Holders, i.status())
 	}

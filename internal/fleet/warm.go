@@ -41,10 +41,21 @@ func (f *Fleet) next() *instance {
 	for len(f.ahead) > 0 && !f.closing {
 		order := f.ahead[0]
 		f.ahead = f.ahead[1:]
-		if f.instances[order.key()] == nil && f.rested(order) == nil && f.turn(order, nil) && f.room(order) {
+		if f.instances[order.key()] == nil && !f.elsewhere(order) && f.rested(order) == nil && f.turn(order, nil) && f.room(order) {
 			return f.begin(context.Background(), order)
 		}
 	}
 	f.advancing = false
 	return nil
+}
+
+// elsewhere reports whether the owner uses the ordered server as it was started
+// with other settings; the next call sees to that. f.mu is held.
+func (f *Fleet) elsewhere(order Order) bool {
+	for _, other := range f.instances {
+		if other.users[order.Owner] && other.order.sibling(order) {
+			return true
+		}
+	}
+	return false
 }

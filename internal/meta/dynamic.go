@@ -196,7 +196,7 @@ func (d *Desk) remove(ctx context.Context, client call.Client, arguments json.Ra
 	}
 	d.Planner.Forget(input.Name)
 	defer d.Changed(ctx)
-	stopped, err := d.Fleet.Stop(ctx, input.Name)
+	stopped, err := d.Fleet.Leave(ctx, client.Principal.ID, input.Name)
 	if err != nil {
 		return nil, err
 	}
