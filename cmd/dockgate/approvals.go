@@ -163,11 +163,11 @@ func (c *console) confirm(cmd *cobra.Command, approvals []approval.Approval) err
 				return err
 			}
 		}
-		confirmed, err := c.typed(cmd.Context(), a.Server)
+		confirmed, err := c.typed(cmd.Context(), question)
 		if err != nil {
 			return err
 		}
-		if !confirmed {
+		if confirmed == "" {
 			return &leftError{servers: []string{a.Server}}
 		}
 	}

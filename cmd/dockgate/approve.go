@@ -32,8 +32,9 @@ lists what is asked, to choose from. A gateway that waits for an answer sees it
 at once.
 
 An approval pins the image, the rights and the tools: what changes later is
-asked for again. It needs a terminal and the server's name typed, so that a
-program does not approve by accident. --yes and --from work only if the
+asked for again. A call that a tool rule has confirmed is approved once, or for
+the session. It needs a terminal and the server's name typed, so that a program
+does not approve by accident. --yes and --from work only if the
 configuration has "approval: {scripted: true}".` + exitsApproval,
 		Example: `  dockgate approve
   dockgate approve filesystem --expires 30d

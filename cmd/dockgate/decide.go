@@ -55,7 +55,7 @@ func decide(cmd *cobra.Command, d *daemon.Daemon, questions []approval.Question,
 			continue
 		}
 		err = d.Book.Decide(cmd.Context(), question, approval.Decision{
-			Answer: reply.Answer, Channel: reply.Channel, By: principal.Local, Expires: reply.Expires,
+			Answer: reply.Answer, Channel: reply.Channel, By: principal.Local, Expires: reply.Expires, ForSession: reply.ForSession,
 		})
 		if err != nil {
 			return err
@@ -82,11 +82,19 @@ func approveAt(c *console, expires *moment) person {
 		if err := c.show(question); err != nil {
 			return approval.Reply{}, err
 		}
-		approved, err := c.typed(ctx, question.Server)
-		if err != nil || !approved {
+		reply := approval.Reply{Answer: approval.Approve, Channel: channelTerminal, Expires: expires.Time}
+		if question.Kind == approval.KindCall {
+			hint := fmt.Sprintf("%q for all calls of %q in this session", question.Server+" session", clean(question.Call.Tool))
+			if err := c.say("  " + hint); err != nil {
+				return approval.Reply{}, err
+			}
+		}
+		answer, err := c.typed(ctx, question)
+		if err != nil || answer == "" {
 			return approval.Reply{}, err
 		}
-		return approval.Reply{Answer: approval.Approve, Channel: channelTerminal, Expires: expires.Time}, nil
+		reply.ForSession = answer != question.Server
+		return reply, nil
 	}
 }
 
@@ -135,25 +143,25 @@ func (c *console) show(question approval.Question) error {
 	return c.say(append(shown, "")...)
 }
 
-// typed asks for a server's name until it is typed, or nothing is.
-func (c *console) typed(ctx context.Context, server string) (bool, error) {
+// typed asks for the name of a question's server until it is typed, or nothing
+// is, and returns it. For a call the name with "session" after it will do too.
+func (c *console) typed(ctx context.Context, question approval.Question) (string, error) {
+	server := question.Server
 	for range tries {
 		answer, err := c.ask(ctx, fmt.Sprintf("Type %q to approve it, or nothing to leave it open: ", server))
 		switch {
 		case errors.Is(err, io.EOF):
-			return false, nil
+			return "", nil
 		case err != nil:
-			return false, err
-		case answer == server:
-			return true, nil
-		case answer == "":
-			return false, nil
+			return "", err
+		case answer == server, answer == "", answer == server+" session" && question.Kind == approval.KindCall:
+			return answer, nil
 		}
 		if err := c.say(fmt.Sprintf("That is not %q.", server)); err != nil {
-			return false, err
+			return "", err
 		}
 	}
-	return false, nil
+	return "", nil
 }
 
 // tick lets the person choose among questions.

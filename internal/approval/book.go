@@ -2,9 +2,11 @@ package approval
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,9 +57,13 @@ type Event struct {
 	Question    string
 	GrantDigest string
 	// Tools are the names of the tools that were decided on.
-	Tools   []string
-	Channel string
-	By      string
+	Tools []string
+	// Call is the digest of the arguments of the one call that was decided
+	// on, and ForSession says that others of its session were with it.
+	Call       string
+	ForSession bool
+	Channel    string
+	By         string
 }
 
 // An Action is what a decision did.
@@ -80,6 +86,8 @@ const (
 type Book struct {
 	store   Store
 	options Options
+	// run tells the sessions of this book from those of others.
+	run string
 	// forgiven are the denials that were there when the book was opened: a
 	// new gateway may ask again.
 	forgiven map[string]time.Time
@@ -115,7 +123,7 @@ func Open(ctx context.Context, store Store, options Options) (*Book, error) {
 	default:
 		return nil, fmt.Errorf("approval mode %q: want ask, all or pinned", options.Mode)
 	}
-	b := &Book{store: store, options: options, open: map[string]*ask{}, forgiven: map[string]time.Time{}}
+	b := &Book{store: store, options: options, run: rand.Text()[:12], open: map[string]*ask{}, forgiven: map[string]time.Time{}}
 	content, err := store.Load(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read approvals: %w", err)
@@ -245,7 +253,8 @@ func (b *Book) Approvals() []Approval { return b.current.Load().sortedApprovals(
 // Questions returns the questions of the given progress, or all, oldest first.
 // They are not to be changed.
 func (b *Book) Questions(progress ...Progress) []Question {
-	return b.current.Load().sortedQuestions(progress)
+	now := b.options.Now()
+	return slices.DeleteFunc(b.current.Load().sortedQuestions(progress), func(q Question) bool { return q.stale(now) })
 }
 
 // now is the time of a decision, in the form in which it can be stored.

@@ -18,6 +18,8 @@ type Decision struct {
 	By      principal.Principal
 	// Expires limits an approval; zero is none.
 	Expires time.Time
+	// ForSession approves, with a call, all others of its tool in its session.
+	ForSession bool
 }
 
 // An Answer is what a person said to a question.
@@ -80,7 +82,7 @@ func (b *Book) Decide(ctx context.Context, shown Question, decision Decision) er
 			return Change{}, err
 		}
 		change := Change{PutQuestions: []Question{*q}}
-		if decision.Answer == Approve {
+		if decision.Answer == Approve && q.Kind != KindCall {
 			approved, err := s.approve(q, decision)
 			if err != nil {
 				return Change{}, err
@@ -99,6 +101,10 @@ func (b *Book) Decide(ctx context.Context, shown Question, decision Decision) er
 		}
 		for _, c := range q.Tools {
 			event.Tools = append(event.Tools, c.Name)
+		}
+		if q.Kind == KindCall {
+			event.Tools, event.Call = []string{q.Call.Tool}, q.Call.Digest
+			event.ForSession = q.ForSession
 		}
 		if err := b.options.Record(ctx, event); err != nil {
 			return Change{}, fmt.Errorf("record decision: %w", err)
@@ -149,6 +155,12 @@ func answered(s *snapshot, shown Question, decision Decision, now time.Time) (*Q
 		return nil, &GoneError{ID: q.ID, Server: q.Server, Progress: q.Progress}
 	}
 	q.Progress, q.Decided, q.Channel, q.By = wanted, now, decision.Channel, decision.By
+	if q.Kind == KindCall {
+		q.ForSession = decision.ForSession && decision.Answer == Approve
+		decided := *q.Call
+		decided.Arguments = ""
+		q.Call = &decided
+	}
 	return &q, nil
 }
 
@@ -202,7 +214,7 @@ func (b *Book) Revoke(ctx context.Context, server string, decision Decision) ([]
 			return Change{}, nil
 		}
 		for _, q := range s.questions {
-			if q.Server == server && (q.Progress == ProgressApproved || q.Kind == KindTools) {
+			if q.Server == server && (q.Progress == ProgressApproved || q.Kind == KindTools || q.Kind == KindCall) {
 				change.DeleteQuestions = append(change.DeleteQuestions, q.Digest)
 			}
 		}

@@ -26,6 +26,8 @@ type Reply struct {
 	// Channel is required for [Approve] and [Deny].
 	Channel string
 	Expires time.Time
+	// ForSession is an approval of all calls of the tool, see [Decision].
+	ForSession bool
 }
 
 var errDismissed = errors.New("the question was dismissed")
@@ -83,7 +85,7 @@ func (b *Book) answer(ctx context.Context, q Question, person Person) error {
 		return errDismissed
 	}
 	err = b.Decide(context.WithoutCancel(ctx), q, Decision{
-		Answer: reply.Answer, Channel: reply.Channel, By: q.Principal, Expires: reply.Expires,
+		Answer: reply.Answer, Channel: reply.Channel, By: q.Principal, Expires: reply.Expires, ForSession: reply.ForSession,
 	})
 	var gone *GoneError
 	if err != nil && !errors.As(err, &gone) {

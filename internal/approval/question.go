@@ -29,7 +29,9 @@ type Question struct {
 	// Previous is the grant that was approved last, for [KindChanged].
 	Previous *sandbox.Grant `json:"previous,omitempty"`
 	// Tools are what was added or changed, for [KindTools], sorted by name.
-	Tools     []ToolChange        `json:"tools,omitempty"`
+	Tools []ToolChange `json:"tools,omitempty"`
+	// Call is the call that waits, for [KindCall].
+	Call      *Call               `json:"call,omitempty"`
 	Details   Details             `json:"details"`
 	Asked     time.Time           `json:"asked"`
 	Principal principal.Principal `json:"principal"`
@@ -39,6 +41,9 @@ type Question struct {
 	Decided time.Time           `json:"decided,omitzero"`
 	Channel string              `json:"channel,omitempty"`
 	By      principal.Principal `json:"by,omitzero"`
+	// ForSession is set when a call was approved, and with it all others of
+	// the tool in its session.
+	ForSession bool `json:"for_session,omitempty"`
 }
 
 // A Kind is why a question is asked.
@@ -50,6 +55,8 @@ const (
 	KindChanged Kind = "changed"
 	KindExpired Kind = "expired"
 	KindTools   Kind = "tools"
+	// KindCall is one call of a tool, see [Book.RequireCall].
+	KindCall Kind = "call"
 )
 
 // A Progress is how far a question got.
@@ -92,6 +99,9 @@ const (
 // identify fills in Digest and ID from the content.
 func (q *Question) identify() {
 	parts := []string{"grant", q.Server, q.GrantDigest}
+	if q.Kind == KindCall && q.Call != nil {
+		parts = []string{"call", q.Server, q.GrantDigest, q.Call.Tool, q.Call.Digest, q.Call.Session}
+	}
 	if q.Kind == KindTools {
 		parts[0] = "tools"
 		for _, c := range q.Tools {
@@ -127,6 +137,8 @@ func (q *Question) Summary() string {
 		return fmt.Sprintf("the approval of server %q expired", printable(q.Server))
 	case KindTools:
 		return fmt.Sprintf("server %q offers %s", printable(q.Server), countTools(q.Tools))
+	case KindCall:
+		return fmt.Sprintf("tool %q of server %q is to be called", printable(q.Call.Tool), printable(q.Server))
 	default:
 		return fmt.Sprintf("server %q wants to start", printable(q.Server))
 	}
@@ -166,6 +178,11 @@ func (q *Question) Lines() []string {
 		lines = append(lines, "catalog:   "+q.Details.Origin.Catalog)
 	}
 	switch {
+	case q.Kind == KindCall:
+		lines = append(lines, "arguments: "+q.Call.Arguments)
+		if q.Call.Why != "" {
+			lines = append(lines, "asked by:  "+q.Call.Why)
+		}
 	case q.Kind == KindTools:
 		for _, c := range q.Tools {
 			if c.Kind == ToolChanged {

@@ -16,6 +16,8 @@ type PendingError struct {
 	Server string
 	// Tool is set when the question is about a tool of an approved server.
 	Tool string
+	// Call reports that it is about one call of the tool.
+	Call bool
 	// State is why it waits: [Missing], [Changed] or [Expired].
 	State State
 }
@@ -23,6 +25,9 @@ type PendingError struct {
 // Error returns the code and what to tell the user.
 func (e *PendingError) Error() string {
 	text := fmt.Sprintf("%s: %s waits for approval", CodePending, subject(e.Server, e.Tool))
+	if e.Call {
+		text = fmt.Sprintf("%s: this call of %s waits for approval", CodePending, subject(e.Server, e.Tool))
+	}
 	switch e.State {
 	case Changed:
 		text += " because it changed since it was approved"
@@ -46,6 +51,8 @@ type DeniedError struct {
 	ID     string
 	Server string
 	Tool   string
+	// Call reports that it is about one call of the tool.
+	Call   bool
 	Reason string
 }
 
@@ -60,6 +67,9 @@ func (e *DeniedError) Error() string {
 
 // Hint returns how the user can change it.
 func (e *DeniedError) Hint() string {
+	if e.Call {
+		return fmt.Sprintf("which rule has it confirmed is shown by dockgate explain %s %s", e.Server, e.Tool)
+	}
 	return "to allow it, run dockgate approve " + e.Server
 }
 

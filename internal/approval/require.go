@@ -132,7 +132,7 @@ func (b *Book) outdated(s *snapshot) []string {
 	var digests []string
 	for _, q := range s.questions {
 		if q.Progress == ProgressPending && now.Sub(q.Asked) > pendingFor ||
-			q.Progress != ProgressPending && now.Sub(q.Decided) > decidedFor {
+			q.Progress != ProgressPending && now.Sub(q.Decided) > decidedFor || q.stale(now) {
 			digests = append(digests, q.Digest)
 		}
 	}

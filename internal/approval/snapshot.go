@@ -73,6 +73,9 @@ func index(content Content, before *snapshot, forgiven map[string]time.Time) *sn
 }
 
 func (s *snapshot) deny(q *Question) {
+	if q.Kind == KindCall { // a denial is for one call
+		return
+	}
 	s.denied[q.Digest] = true
 	key := Key{q.Server, q.GrantDigest}
 	if q.Kind != KindTools {

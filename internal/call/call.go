@@ -208,7 +208,7 @@ func (c *Caller) admit(ctx, patient context.Context, r Request) (order fleet.Ord
 	if !r.Principal.Known() {
 		return order, nil, ErrNobody
 	}
-	if err := c.disabled(ctx, r); err != nil {
+	if err := c.ruled(ctx, r); err != nil {
 		return order, nil, err
 	}
 	made, err := c.present(patient, r)
@@ -229,8 +229,7 @@ func (c *Caller) admit(ctx, patient context.Context, r Request) (order fleet.Ord
 		}
 	}
 	// A place is not kept while a person thinks.
-	err = c.pinned(ctx, r, made, func() time.Duration { hold.Release(); return c.wait(r) })
-	return order, hold, cmp.Or(err, c.enabled(ctx, r, made))
+	return order, hold, c.permitted(ctx, r, made, func() time.Duration { hold.Release(); return c.wait(r) })
 }
 
 // present returns the plan of a server whose image is there: at once when the
@@ -282,7 +281,11 @@ func (c *Caller) order(r Request, made plan.Plan) fleet.Order {
 	}
 	// The server may have been started anew since, and may list other tools.
 	order.Check = func(ctx context.Context) error {
-		return cmp.Or(c.pinned(ctx, r, made, func() time.Duration { return 0 }), c.enabled(ctx, r, made))
+		err := c.pinned(ctx, r, made, func() time.Duration { return 0 })
+		if err == nil {
+			_, err = c.enabled(ctx, r, made)
+		}
+		return err
 	}
 	return order
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/rules"
 	"github.com/dockgate/dockgate/internal/tool"
@@ -43,10 +45,10 @@ func (c *Caller) rules() rules.Rules {
 	return c.Rules()
 }
 
-// disabled refuses a call of a tool that the rules disable, before anything is
+// ruled refuses a call of a tool that the rules disable, before anything is
 // pulled, asked or started for it. What the server does not have is left to
 // be refused as that.
-func (c *Caller) disabled(ctx context.Context, r Request) error {
+func (c *Caller) ruled(ctx context.Context, r Request) error {
 	set := c.rules()
 	if r.Method != methodCallTool || set.Empty() {
 		return nil
@@ -70,21 +72,28 @@ func (c *Caller) disabled(ctx context.Context, r Request) error {
 }
 
 // enabled refuses a call of a tool that the rules disable as its server lists
-// it now.
-func (c *Caller) enabled(ctx context.Context, r Request, made plan.Plan) error {
+// it now, and returns why a person has to confirm it; "" if nobody has to.
+func (c *Caller) enabled(ctx context.Context, r Request, made plan.Plan) (confirm string, err error) {
 	set := c.rules()
 	if r.Method != methodCallTool || set.Empty() {
-		return nil
+		return "", nil
 	}
 	offer, _, err := c.Offer(ctx, made)
 	if err != nil {
-		return err
+		return "", err
 	}
 	listed, found := offer.Tool(r.Item)
 	if !found {
-		return unknownTool(r, offer.Tools)
+		return "", unknownTool(r, offer.Tools)
 	}
-	return allowed(set, r, listed.Definition)
+	if err := allowed(set, r, listed.Definition); err != nil {
+		return "", err
+	}
+	if set.Decide(r.Server, listed.Definition).Verdict != rules.Ask {
+		return "", nil
+	}
+	why := set.Explain(r.Server, listed.Definition).Why
+	return why[len(why)-1], nil
 }
 
 func allowed(set rules.Rules, r Request, definition tool.Definition) error {
@@ -92,4 +101,24 @@ func allowed(set rules.Rules, r Request, definition tool.Definition) error {
 		return nil
 	}
 	return &DisabledError{Server: r.Server, Tool: r.Item, Why: set.Explain(r.Server, definition).Why}
+}
+
+// permitted returns nil once the tool is the one that was approved, the rules
+// enable it and, if they say so, a person has confirmed this call. Where a
+// person has to be asked, wait says how long they are waited for.
+func (c *Caller) permitted(ctx context.Context, r Request, made plan.Plan, wait func() time.Duration) error {
+	if err := c.pinned(ctx, r, made, wait); err != nil {
+		return err
+	}
+	why, err := c.enabled(ctx, r, made)
+	if err != nil || why == "" {
+		return err
+	}
+	c.tell(r, "waiting for a person to confirm the call of "+r.Item)
+	asked := approval.NewCall(r.Item, r.Arguments, r.Session, why)
+	if err := c.Book.RequireCall(ctx, Question(r.Principal, made), asked, r.Person, wait()); err != nil {
+		return err
+	}
+	// While the person thought, somebody may have taken the approval back.
+	return c.pinned(ctx, r, made, func() time.Duration { return 0 })
 }

@@ -1,9 +1,11 @@
 package call_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -89,5 +91,78 @@ func TestRulesChange(t *testing.T) {
 		r := request("git", "echo")
 		r.Principal = principal.Principal{}
 		w.fails(r, approval.CodeDenied)
+	})
+}
+
+// A rule that asks has a person confirm each call, or all of the session.
+func TestAskRule(t *testing.T) {
+	inWorld(t, approval.ModeAsk, func(t *testing.T, w *world) {
+		w.rule(`[{pattern: [other], action: ask}]`)
+		var asked []approval.Question
+		reply := approval.Reply{Answer: approval.Approve, Channel: "elicitation"}
+		ask := func(tool string) call.Request {
+			r := request("git", tool)
+			r.Person.Ask = func(_ context.Context, q approval.Question) (approval.Reply, error) {
+				asked = append(asked, q)
+				return reply, nil
+			}
+			return r
+		}
+		w.answers(ask("echo")) // the server
+		w.answers(ask("echo"))
+		if len(asked) != 1 {
+			t.Errorf("asked %d times, want for the server alone", len(asked))
+		}
+		for range 2 {
+			w.answers(ask("other"))
+		}
+		if len(asked) != 3 || asked[2].Kind != approval.KindCall || asked[2].Call.Arguments != `{"n":9007199254740993}` {
+			t.Errorf("asked %+v, want each call with its arguments", asked)
+		}
+		reply.Answer = approval.Deny
+		w.fails(ask("other"), approval.CodeDenied)
+		w.fails(request("git", "other"), approval.CodePending)
+		reply = approval.Reply{Answer: approval.Approve, Channel: "elicitation", ForSession: true}
+		w.answers(ask("other"))
+		n := len(asked)
+		w.answers(ask("other"))
+		w.answers(request("git", "other"))
+		if len(asked) != n {
+			t.Error("asked again in a session for which it was approved")
+		}
+		another := request("git", "other")
+		another.Session = "s2"
+		w.fails(another, approval.CodePending)
+		if calls := w.calls(); len(calls) != 7 {
+			t.Errorf("the server got %d calls, want 7", len(calls))
+		}
+		if history := w.history(); !strings.HasSuffix(history, "call:refused:"+approval.CodePending) || !strings.Contains(history, "denial:refused:"+approval.CodeDenied) {
+			t.Errorf("recorded %s, want what was refused", history)
+		}
+	})
+}
+
+// What is confirmed elsewhere passes; what was revoked meanwhile does not.
+func TestAskRuleElsewhere(t *testing.T) {
+	inWorld(t, approval.ModeAsk, func(t *testing.T, w *world) {
+		w.follow()
+		w.rule(`[{pattern: ['*'], action: ask}]`)
+		ended := w.starts(t.Context(), request("git", "echo"))
+		w.decide(approval.Approve) // the server
+		pass(time.Second)
+		w.decide(approval.Approve) // the call
+		if err := <-ended; err != nil {
+			t.Errorf("Do() = %v, want the answer", err)
+		}
+		ended = w.starts(t.Context(), request("git", "echo"))
+		other := w.openBook(w.openStore(), approval.ModeAsk)
+		_, err := other.Revoke(t.Context(), "git", approval.Decision{Channel: "terminal", By: principal.Local})
+		check(t, err)
+		if err := <-ended; call.Code(err) != approval.CodeDenied {
+			t.Errorf("Do() = %v, want a refusal of what is not approved any more", err)
+		}
+		if calls := w.calls(); len(calls) != 1 {
+			t.Errorf("the server got %d calls, want 1", len(calls))
+		}
 	})
 }

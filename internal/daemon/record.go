@@ -87,6 +87,12 @@ func (d *Daemon) recordDecision(_ context.Context, e approval.Event) error {
 	if len(e.Tools) > 0 {
 		detail["tools"] = strings.Join(e.Tools, " ")
 	}
+	if e.Call != "" {
+		detail["arguments"], detail["for"] = e.Call, "one call"
+		if e.ForSession {
+			detail["for"] = "session"
+		}
+	}
 	if e.Question != "" {
 		detail["question"] = e.Question
 	}

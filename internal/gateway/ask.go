@@ -14,6 +14,10 @@ import (
 
 const channel = "elicitation"
 
+// forSession is the answer that approves a call and all others of its tool in
+// the session.
+const forSession = "approve for this session"
+
 // person is how the user behind a legacy client can be asked; behind a modern
 // one the answer comes with the retry of the call, see park.go.
 func (g *Gateway) person(connection *mcp.ServerSession) approval.Person {
@@ -47,6 +51,10 @@ func takesForms(c *mcp.ClientCapabilities) bool {
 // form is a question as MCP elicitation. The decision is a field, so that no
 // client approves by accepting an empty form.
 func form(question approval.Question) *mcp.ElicitParams {
+	answers, about := []string{"deny", "approve"}, fmt.Sprintf("May %s be used with these rights?", question.Server)
+	if question.Kind == approval.KindCall {
+		answers, about = append(answers, forSession), "May this call be made?"
+	}
 	return &mcp.ElicitParams{
 		Mode:    "form",
 		Message: "dockgate: " + strings.Join(question.Lines(), "\n"),
@@ -54,8 +62,7 @@ func form(question approval.Question) *mcp.ElicitParams {
 			"type": "object",
 			"properties": map[string]any{
 				"decision": map[string]any{
-					"type": "string", "title": "Decision", "enum": []string{"deny", "approve"},
-					"description": fmt.Sprintf("May %s be used with these rights?", question.Server),
+					"type": "string", "title": "Decision", "enum": answers, "description": about,
 				},
 			},
 			"required": []string{"decision"},
@@ -76,6 +83,8 @@ func reply(raw json.RawMessage) (approval.Reply, error) {
 		return approval.Reply{Answer: approval.Dismiss}, nil
 	}
 	switch decision := answer.Content["decision"]; decision {
+	case forSession:
+		return approval.Reply{Answer: approval.Approve, Channel: channel, ForSession: true}, nil
 	case "approve":
 		return approval.Reply{Answer: approval.Approve, Channel: channel}, nil
 	case "deny":

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -39,6 +40,34 @@ func TestDisabledTools(t *testing.T) {
 	} {
 		if result := invoke(t, session, name, arguments); !result.IsError || !strings.HasPrefix(text(result), "TOOL_DISABLED: ") {
 			t.Errorf("%s = %s, want TOOL_DISABLED", name, text(result))
+		}
+	}
+}
+
+// A call that a rule has confirmed is asked about with its arguments, in both
+// eras, and "for this session" is remembered.
+func TestAskTools(t *testing.T) {
+	for _, version := range versions() {
+		h := build(t, options{
+			mode: approval.ModeAll, active: []string{"one"}, wait: time.Minute,
+			rules: ruled(t, rules.Rule{Pattern: []string{"*"}, Ask: true}),
+		}, map[string]sandboxtest.Server{"test/one": sdkServer(echo)})
+		for _, tt := range []struct {
+			decision string
+			asked    int
+			fails    bool
+		}{{"approve", 2, false}, {"deny", 2, true}, {"approve for this session", 1, false}} {
+			var asked []string
+			session := h.join(t, answering(tt.decision, &asked), version)
+			for range 2 {
+				result := invoke(t, session, "one__echo", map[string]any{"text": "hello"})
+				if result.IsError != tt.fails {
+					t.Errorf("%s, %s: %s, want it to fail: %t", version, tt.decision, text(result), tt.fails)
+				}
+			}
+			if len(asked) != tt.asked || !strings.Contains(asked[0], `arguments: {"text":"hello"}`) {
+				t.Errorf("%s, %s: asked %q, want %d times with the arguments", version, tt.decision, asked, tt.asked)
+			}
 		}
 	}
 }

@@ -50,6 +50,11 @@ func Run(t *testing.T, open func(t *testing.T) (one, two approval.Store)) {
 		{"pin by mode", pinModes},
 		{"tools expire", toolsExpire},
 		{"export and import", exportImport},
+		{"confirm one call", confirmOnce},
+		{"confirm for the session", confirmForSession},
+		{"confirm elsewhere, or late", confirmElsewhere},
+		{"confirm two calls", confirmTwice},
+		{"confirm by mode", confirmModes},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
