@@ -24,7 +24,7 @@ func floors() [][]string {
 		1:  {"catalog", "era", "rules", "search"},
 		2:  {"sandbox"},
 		3:  {"approval", "audit", "access", "inventory"},
-		4:  {"docker", "plan", "upstream"},
+		4:  {"docker", "plan", "upstream", "remote"},
 		5:  {"fleet"},
 		6:  {"call"},
 		7:  {"meta", "provision", "capability"},
@@ -42,8 +42,8 @@ func stdOnly() []string { return []string{"tool", "principal", "jsonrpc"} }
 func owners() map[string][]string {
 	return map[string][]string{
 		"github.com/moby/moby/": {"docker", "/test"},
-		// upstream takes the SDK's client, for servers that somebody else runs.
-		"github.com/modelcontextprotocol/go-sdk/": {"gateway", "endpoint", "access", "upstream", "/images", "/test"},
+		// remote takes the SDK's client transports.
+		"github.com/modelcontextprotocol/go-sdk/": {"gateway", "endpoint", "access", "remote", "/images", "/test"},
 		"modernc.org/":                 {"store"},
 		"github.com/pressly/goose/":    {"store"},
 		"github.com/compose-spec/":     {"secret", "catalog"},
@@ -94,7 +94,7 @@ func TestJudge(t *testing.T) {
 		{"internal/fleet", "github.com/moby/moby/client", "imports github.com/moby/moby/client, which only docker, /test may"},
 		{"internal/docker", "github.com/moby/moby/client", ""},
 		{"test/leftovers", "github.com/moby/moby/client", ""},
-		{"internal/call", "github.com/modelcontextprotocol/go-sdk/mcp", "imports github.com/modelcontextprotocol/go-sdk/mcp, which only gateway, endpoint, access, upstream, /images, /test may"},
+		{"internal/call", "github.com/modelcontextprotocol/go-sdk/mcp", "imports github.com/modelcontextprotocol/go-sdk/mcp, which only gateway, endpoint, access, remote, /images, /test may"},
 		{"internal/helper", "fmt", "has no floor; give it one here"},
 		{"internal", "fmt", "has no floor; give it one here"},
 		{"catalog", "embed", ""},

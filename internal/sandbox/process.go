@@ -48,11 +48,16 @@ type Exit struct {
 	OutOfMemory bool
 	// Lost reports that the engine went away, so that Code is not known.
 	Lost bool
+	// Reason, if not empty, says how a server ended that is no container of
+	// ours, as a phrase; the rest is then not known.
+	Reason string
 }
 
 // String returns a phrase for an error: "exited with code 1".
 func (e Exit) String() string {
 	switch {
+	case e.Reason != "":
+		return "is not connected any more: " + e.Reason
 	case e.OutOfMemory:
 		return "ran out of memory"
 	case e.Lost:

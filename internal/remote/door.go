@@ -1,0 +1,269 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+)
+
+const (
+	// maxRedirects is how often one request may be sent on.
+	maxRedirects = 5
+	// maxRefusal is how much is read of what comes with an error status.
+	maxRefusal = 64 << 10
+)
+
+// A door is the only way out to one server. Every request passes it, redirects
+// too; it adds what nobody else is to see, and keeps what comes back within
+// bounds.
+type door struct {
+	endpoint *url.URL // with its templates
+	query    string   // the endpoint's, with secrets
+	header   http.Header
+	limit    int // of a message, in bytes
+	// authorizes reports that refusals of a token are for the SDK's handler.
+	authorizes bool
+	base       *http.Transport
+	// version is what the legacy handshake has agreed on; nil before.
+	version atomic.Pointer[string]
+	// reached reports that the server has answered something.
+	reached atomic.Bool
+}
+
+// A StatusError is a refusal in the words of HTTP alone.
+type StatusError struct {
+	// Code is the status code.
+	Code int
+}
+
+// Error names the status.
+func (e *StatusError) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("the remote server answered %d %s", e.Code, http.StatusText(e.Code)))
+}
+
+// Hint says what the user can do.
+func (e *StatusError) Hint() string {
+	switch e.Code {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
+		return "the server does not accept the secrets it is given, or needs others; see the entry's headers with: dockgate plan"
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone:
+		return "check the entry's URL and transport"
+	}
+	return ""
+}
+
+// An OriginError is a request that would have gone to another place than the
+// one that was approved: by a redirect, or because the server said so.
+type OriginError struct {
+	// Approved and Other are "scheme://host".
+	Approved, Other string
+}
+
+// Error names both places.
+func (e *OriginError) Error() string {
+	return fmt.Sprintf("the server at %s sends its clients on to %s, which was not approved", e.Approved, e.Other)
+}
+
+// Hint says what the user can do.
+func (e *OriginError) Hint() string {
+	return "if that is the right place, write its URL into the entry, and approve it"
+}
+
+// errMethod is a redirect that would lose the message.
+var errMethod = errors.New("the server redirects a POST in a way that makes it a GET")
+
+// An oversizeError is an answer longer than allowed.
+type oversizeError struct{ limit int }
+
+func (e *oversizeError) Error() string {
+	return fmt.Sprintf("message longer than %d bytes", e.limit)
+}
+
+// A mediaError is an answer that is neither a message nor a stream of them.
+type mediaError struct{ media, problem string }
+
+func (e *mediaError) Error() string {
+	if e.problem != "" {
+		return "its answer is not JSON-RPC 2.0: " + e.problem
+	}
+	return fmt.Sprintf("its answer is %q, not JSON", e.media)
+}
+
+// client returns an HTTP client whose requests pass through trip.
+func client(trip http.RoundTripper) *http.Client {
+	return &http.Client{
+		Transport: trip,
+		CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			switch {
+			case len(via) > maxRedirects:
+				return fmt.Errorf("more than %d redirects", maxRedirects)
+			case req.Method != via[0].Method:
+				return errMethod
+			}
+			return nil
+		},
+	}
+}
+
+// origin is a URL's scheme, host and port.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+type headersKey struct{}
+
+// withHeaders returns a context whose requests have these headers: the SDK
+// takes no others than those that it computes.
+func withHeaders(ctx context.Context, header http.Header) context.Context {
+	return context.WithValue(ctx, headersKey{}, header)
+}
+
+// RoundTrip sends a request to the approved origin and nowhere else.
+func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
+	if to := origin(req.URL); to != origin(d.endpoint) {
+		return nil, &OriginError{Approved: origin(d.endpoint), Other: to}
+	}
+	passed := req.Clone(req.Context())
+	if passed.URL.RawQuery == d.endpoint.RawQuery {
+		passed.URL.RawQuery = d.query
+	}
+	d.dress(passed)
+	resp, err := d.base.RoundTrip(passed)
+	if err != nil {
+		return nil, err
+	}
+	d.reached.Store(true)
+	resp.Request = req // not the one with the secrets
+	checked, err := d.receive(req, resp)
+	if err != nil {
+		_ = resp.Body.Close()
+		return nil, err
+	}
+	return checked, nil
+}
+
+// dress adds the headers that the SDK leaves out.
+func (d *door) dress(req *http.Request) {
+	for name, values := range d.header {
+		if req.Header.Get(name) == "" { // a token that was obtained for this server counts more
+			req.Header[name] = values
+		}
+	}
+	if extra, ok := req.Context().Value(headersKey{}).(http.Header); ok {
+		for name, values := range extra {
+			req.Header[name] = values
+		}
+	}
+	if version := d.version.Load(); version != nil && req.Header.Get(headerVersion) == "" {
+		req.Header.Set(headerVersion, *version)
+	}
+	if name := req.Header.Get(headerName); name != "" {
+		req.Header.Set(headerName, plainName(name))
+	}
+	// Without this, Go adds its own name and version.
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", "dockgate")
+	}
+}
+
+// receive bounds an answer, and turns into an error what the SDK would end the
+// session for though it concerns one request only.
+func (d *door) receive(req *http.Request, resp *http.Response) (*http.Response, error) {
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // else it is ""
+	switch {
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		return bounded(resp)
+	case resp.StatusCode >= 400:
+		return d.refused(req, resp)
+	case media == "text/event-stream":
+		return resp, nil
+	case req.Method != http.MethodPost || resp.StatusCode != http.StatusOK || resp.ContentLength == 0:
+		return bounded(resp)
+	case media != "application/json":
+		// Servers answer a notification with anything.
+		return bounded(resp)
+	}
+	body, err := d.readAll(resp)
+	if err != nil {
+		return nil, err
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return withBody(resp, nil), nil
+	}
+	m, err := jsonrpc.Parse(body)
+	switch {
+	case err != nil:
+		return nil, &mediaError{media: media, problem: err.Error()}
+	case m.Kind() == jsonrpc.Response && string(m.ID) == "null":
+		return nil, m.Error
+	}
+	return withBody(resp, body), nil
+}
+
+// readAll reads a message.
+func (d *door) readAll(resp *http.Response) ([]byte, error) {
+	if resp.ContentLength > int64(d.limit) {
+		return nil, &oversizeError{d.limit}
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(d.limit)+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	if len(body) > d.limit {
+		return nil, &oversizeError{d.limit}
+	}
+	return body, nil
+}
+
+// refused turns a refusal into an error: the server's own, if it says why in
+// JSON-RPC. Those that the SDK acts upon pass.
+func (d *door) refused(req *http.Request, resp *http.Response) (*http.Response, error) {
+	var unauthorized bool
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		unauthorized = true
+	case http.StatusNotFound:
+		if req.Header.Get(headerSession) != "" {
+			return bounded(resp)
+		}
+	}
+	if unauthorized && d.authorizes {
+		return bounded(resp)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	if err == nil {
+		if m, err := jsonrpc.Parse(body); err == nil && m.Error != nil && req.Method == http.MethodPost {
+			return nil, m.Error
+		}
+	}
+	return nil, &StatusError{Code: resp.StatusCode}
+}
+
+// bounded lets only the start of a body be read.
+func bounded(resp *http.Response) (*http.Response, error) {
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, maxRefusal), resp.Body}
+	return resp, nil
+}
+
+func withBody(resp *http.Response, body []byte) *http.Response {
+	_ = resp.Body.Close()
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return resp
+}

@@ -1,0 +1,361 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"sync"
+	"time"
+
+	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+)
+
+const (
+	// noteTime is how long a server may take to accept a notification.
+	noteTime = 10 * time.Second
+	// maxNotes is how many notifications and answers are on their way at once.
+	maxNotes = 32
+	// lingering is how long the rest of an answer may take, so that its
+	// connection can be used again.
+	lingering = time.Second
+)
+
+// A stream carries lines of JSON-RPC over the requests of HTTP. It is the
+// SDK's client transport seen as one connection, so that the peer of stdio
+// servers speaks with remote ones too, and no message is decoded further than
+// its envelope.
+type stream struct {
+	conn   mcp.Connection
+	door   *door
+	log    *slog.Logger
+	oldSSE bool
+	params mirror
+
+	in   *io.PipeReader // lines of the server
+	out  *io.PipeWriter
+	line []byte // of ours, not yet whole; guarded by writing
+	sent chan sdkrpc.Message
+	note chan struct{} // holds a token for each note on its way
+
+	writing sync.Mutex
+
+	mu      sync.Mutex
+	pending map[any]context.CancelFunc // requests of ours, by id
+	begin   any                        // the id of initialize
+
+	failing sync.Once
+	err     error // set before done is closed
+	done    chan struct{}
+	closing sync.Once
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// open makes a stream of a connection.
+func open(ctx context.Context, conn mcp.Connection, d *door, oldSSE bool, log *slog.Logger) *stream {
+	s := &stream{
+		conn: conn, door: d, log: log, oldSSE: oldSSE,
+		sent:    make(chan sdkrpc.Message),
+		note:    make(chan struct{}, maxNotes),
+		pending: make(map[any]context.CancelFunc),
+		done:    make(chan struct{}),
+	}
+	s.in, s.out = io.Pipe()
+	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.running.Go(func() { s.send(ctx) })
+	s.running.Go(func() { s.receive(ctx) })
+	return s
+}
+
+// Read reads the server's messages as lines.
+func (s *stream) Read(p []byte) (int, error) { return s.in.Read(p) }
+
+// Write takes our messages as lines. It waits for no answer.
+func (s *stream) Write(p []byte) (int, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.line = append(s.line, p...)
+	for {
+		line, rest, whole := bytes.Cut(s.line, []byte("\n"))
+		if !whole {
+			return len(p), nil
+		}
+		m, err := sdkrpc.DecodeMessage(line)
+		s.line = rest
+		if err != nil {
+			return 0, fmt.Errorf("message for the remote server: %w", err)
+		}
+		select {
+		case s.sent <- m:
+		case <-s.done:
+			return 0, io.ErrClosedPipe
+		}
+	}
+}
+
+// send posts what is written. Requests wait for nothing but the end of the
+// handshake, whose order counts.
+func (s *stream) send(ctx context.Context) {
+	for {
+		select {
+		case <-s.done:
+			return
+		case m := <-s.sent:
+			request, _ := m.(*sdkrpc.Request)
+			switch {
+			case request != nil && request.IsCall():
+				s.call(ctx, request)
+			case request != nil && request.Method == "notifications/initialized":
+				s.tell(ctx, m)
+				if !s.oldSSE {
+					s.running.Go(func() { s.listen(ctx) })
+				}
+			case request != nil && request.Method == "notifications/cancelled":
+				s.spawn(func() { s.revoke(ctx, request) })
+			default:
+				s.spawn(func() { s.tell(ctx, m) })
+			}
+		}
+	}
+}
+
+// spawn runs the sending of one note, when there are not too many.
+func (s *stream) spawn(sending func()) {
+	select {
+	case s.note <- struct{}{}:
+	case <-s.done:
+		return
+	}
+	s.running.Go(func() {
+		defer func() { <-s.note }()
+		sending()
+	})
+}
+
+// call posts a request. Its context ends some time after its answer came, when
+// it is cancelled, or with the stream.
+func (s *stream) call(ctx context.Context, request *sdkrpc.Request) {
+	ctx, cancel := context.WithCancel(ctx)
+	if request.Method == "tools/call" {
+		if header := s.params.headers(request.Params); len(header) > 0 {
+			ctx = withHeaders(ctx, header)
+		}
+	}
+	id := request.ID.Raw()
+	s.mu.Lock()
+	s.pending[id] = cancel
+	if request.Method == "initialize" {
+		s.begin = id
+	}
+	s.mu.Unlock()
+	s.running.Go(func() {
+		err := s.conn.Write(ctx, request)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		err = plain(err)
+		unable := request.Method == "initialize" && !isAnswer(err) || !s.door.reached.Load()
+		if unable || errors.Is(err, errSessionGone) {
+			s.fail(err)
+		}
+		if s.forget(id) {
+			s.refuse(request.ID, err)
+		}
+		cancel()
+	})
+}
+
+// tell posts a notification or an answer.
+func (s *stream) tell(ctx context.Context, m sdkrpc.Message) {
+	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	defer cancel()
+	if err := s.conn.Write(ctx, m); err != nil && ctx.Err() == nil {
+		s.log.DebugContext(ctx, "message not sent", "err", plain(err))
+	}
+}
+
+// revoke gives a request up. A server of the modern era is told by the end of
+// its connection (MCP 2026-07-28, basic/patterns/cancellation), others by the
+// notification.
+func (s *stream) revoke(ctx context.Context, note *sdkrpc.Request) {
+	if s.oldSSE || s.door.version.Load() != nil {
+		s.tell(ctx, note)
+	}
+	var params struct {
+		ID any `json:"requestId"`
+	}
+	if err := json.Unmarshal(note.Params, &params); err != nil {
+		return
+	}
+	id, err := sdkrpc.MakeID(params.ID)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	cancel := s.pending[id.Raw()]
+	delete(s.pending, id.Raw())
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// forget takes a request out of the books and reports whether it was there.
+func (s *stream) forget(id any) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, found := s.pending[id]
+	delete(s.pending, id)
+	return found
+}
+
+// refuse answers a request that did not get through.
+func (s *stream) refuse(id sdkrpc.ID, err error) {
+	refusal := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+	errors.As(err, &refusal)
+	s.put(jsonrpc.Message{ID: rawID(id), Error: refusal})
+}
+
+// receive passes on what comes, until the connection ends.
+func (s *stream) receive(ctx context.Context) {
+	for {
+		m, err := s.conn.Read(ctx)
+		if err != nil {
+			s.fail(ended(err))
+			return
+		}
+		switch m := m.(type) {
+		case *sdkrpc.Request:
+			passed := jsonrpc.Message{Method: m.Method, Params: m.Params}
+			if m.IsCall() {
+				passed.ID = rawID(m.ID)
+			}
+			s.put(passed)
+		case *sdkrpc.Response:
+			s.answered(m)
+			s.put(jsonrpc.Message{ID: rawID(m.ID), Result: m.Result, Error: refusalOf(m.Error)})
+		}
+	}
+}
+
+// answered takes note of an answer.
+func (s *stream) answered(m *sdkrpc.Response) {
+	id := m.ID.Raw()
+	s.mu.Lock()
+	cancel := s.pending[id]
+	delete(s.pending, id)
+	began := s.begin != nil && s.begin == id
+	s.mu.Unlock()
+	if began {
+		var result struct {
+			Version string `json:"protocolVersion"`
+		}
+		if json.Unmarshal(m.Result, &result) == nil && isToken(result.Version) {
+			s.door.version.Store(&result.Version)
+		}
+	}
+	if cancel != nil {
+		// The SDK reads on until the server ends the response, or this does.
+		time.AfterFunc(lingering, cancel)
+	}
+	if s.door.version.Load() == nil { // only the modern era has such headers
+		s.params.learn(m.Result)
+	}
+}
+
+// put hands a message to the reader.
+func (s *stream) put(m jsonrpc.Message) {
+	line, err := m.Append(nil)
+	if err != nil {
+		s.log.Debug("message of the server dropped", "err", err)
+		return
+	}
+	_, _ = s.out.Write(append(line, '\n')) // fails only when nobody reads any more
+}
+
+// fail ends the stream. The first reason stays.
+func (s *stream) fail(err error) {
+	s.failing.Do(func() {
+		s.err = err
+		close(s.done)
+		s.out.CloseWithError(err)
+		s.cancel()
+	})
+}
+
+// shut ends the session on the server and waits until nothing of the stream
+// runs.
+func (s *stream) shut() {
+	s.closing.Do(func() {
+		_ = s.in.Close() // nobody reads any more
+		if err := s.conn.Close(); err != nil {
+			s.log.Debug("session not ended on the server", "err", plain(err))
+		}
+		s.fail(io.EOF)
+		s.running.Wait()
+		s.door.base.CloseIdleConnections()
+	})
+}
+
+// rawID writes an id as JSON.
+func rawID(id sdkrpc.ID) json.RawMessage {
+	raw, err := json.Marshal(id.Raw())
+	if err != nil { // it is a string or an integer
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// refusalOf keeps a server's error as it is.
+func refusalOf(err error) *jsonrpc.Error {
+	if err == nil {
+		return nil
+	}
+	var wire *sdkrpc.Error
+	if errors.As(err, &wire) {
+		return &jsonrpc.Error{Code: wire.Code, Message: wire.Message, Data: wire.Data}
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the remote server: " + err.Error()}
+}
+
+// isAnswer reports whether an error is the server's own, in JSON-RPC.
+func isAnswer(err error) bool {
+	var answer *jsonrpc.Error
+	return errors.As(err, &answer)
+}
+
+// plain takes from an error of the SDK what it is about: the server's own
+// error, or what HTTP says. It leaves the URL out, which may be long.
+func plain(err error) error {
+	var answer *jsonrpc.Error
+	var wrapped *url.Error
+	switch {
+	case errors.As(err, &answer):
+		return answer
+	case errors.As(err, &wrapped):
+		return wrapped.Err
+	case errors.Is(err, mcp.ErrSessionMissing):
+		return errSessionGone
+	}
+	return err
+}
+
+// errSessionGone is a server that does not know the session any more, such as
+// one that was started anew.
+var errSessionGone = errors.New("the remote server has ended the session")
+
+// ended says why a connection has.
+func ended(err error) error {
+	if errors.Is(err, io.EOF) {
+		return errors.New("the remote server has ended the connection")
+	}
+	return plain(err)
+}
