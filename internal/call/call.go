@@ -39,6 +39,14 @@ type Client struct {
 	// Session names the client's session, for the record and for servers of
 	// which each session has its own.
 	Session string
+	// Modern says that the client uses the generation of the protocol without
+	// sessions, and Rounds that it answers for itself what a server of that
+	// generation asks before it has a result.
+	Modern, Rounds bool
+	// Capabilities and LogLevel are what a server of that generation is told of
+	// the client; nil and empty for nothing.
+	Capabilities json.RawMessage
+	LogLevel     string
 	// Ask, if not nil, passes a request of a server on to the client, and
 	// returns its answer; see [fleet.Order].
 	Ask func(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
@@ -131,7 +139,7 @@ func (c *Caller) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 	if err := cmp.Or(c.decided(r, order, err), err); err != nil {
 		return nil, err
 	}
-	result, err := c.Fleet.Call(patient, order, r.Method, r.Params, r.Progress)
+	result, err := c.exchange(patient, order, r)
 	err = impatient(patient, err)
 	if err := c.answered(r, result, err, time.Since(began)); err != nil {
 		return nil, err

@@ -172,3 +172,27 @@ func cannot(what string) error {
 func invalid(problem string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: problem}
 }
+
+// ForSessions returns a question for a client with sessions: an address to be
+// opened has an id there. ForRounds returns one for a client without, which
+// knows no such ids.
+func ForSessions(method string, params json.RawMessage, id string) (json.RawMessage, error) {
+	if method != Elicit || text(params, "mode") != modeURL || jsonrpc.Lookup(params, elicitationID) != nil {
+		return params, nil
+	}
+	quoted, err := json.Marshal(id)
+	if err != nil {
+		return nil, err
+	}
+	return jsonrpc.With(params, elicitationID, quoted)
+}
+
+// ForRounds is described at [ForSessions].
+func ForRounds(method string, params json.RawMessage) (json.RawMessage, error) {
+	if method != Elicit {
+		return params, nil
+	}
+	return without(params, named(elicitationID))
+}
+
+const elicitationID = "elicitationId"

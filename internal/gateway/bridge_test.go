@@ -19,7 +19,13 @@ import (
 
 // combinations are the eras of a client and of a server.
 func combinations() [][2]string {
-	return [][2]string{{"2025-11-25", "2025-11-25"}}
+	var all [][2]string
+	for _, client := range versions() {
+		for _, server := range versions() {
+			all = append(all, [2]string{client, server})
+		}
+	}
+	return all
 }
 
 func eachCombination(t *testing.T, run func(t *testing.T, client, server string)) {

@@ -24,6 +24,7 @@ import (
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/era"
 	"github.com/dockgate/dockgate/internal/fleet"
+	"github.com/dockgate/dockgate/internal/gateway/park"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/principal"
@@ -61,7 +62,10 @@ type Gateway struct {
 	own      map[string]meta.Tool
 	ownTools []meta.Tool
 	menus    menus
-	parked   parking
+	parked   park.Lot[*rider]
+	seal     park.Seal
+	// implementation is what the gateway calls itself.
+	implementation json.RawMessage
 
 	mu       sync.Mutex
 	sessions map[*mcp.ServerSession]*session
@@ -74,7 +78,12 @@ type Gateway struct {
 func New(o Options) (*Gateway, error) {
 	g := &Gateway{
 		Options: o, own: map[string]meta.Tool{},
-		sessions: map[*mcp.ServerSession]*session{}, visitors: map[principal.Principal]*session{},
+		seal: park.NewSeal(), sessions: map[*mcp.ServerSession]*session{}, visitors: map[principal.Principal]*session{},
+	}
+	impl := &mcp.Implementation{Name: "dockgate", Title: "dockgate", Version: o.Version}
+	var err error
+	if g.implementation, err = json.Marshal(impl); err != nil {
+		return nil, err
 	}
 	tools, err := meta.Tools()
 	if err != nil {
@@ -87,7 +96,7 @@ func New(o Options) (*Gateway, error) {
 		}
 	}
 	g.server = mcp.NewServer(
-		&mcp.Implementation{Name: "dockgate", Title: "dockgate", Version: o.Version},
+		impl,
 		&mcp.ServerOptions{
 			Logger:       slog.New(quietHandler{o.Logger.Handler()}),
 			Capabilities: capabilities(),

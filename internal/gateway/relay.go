@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"sync"
 	"time"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/era"
-	"github.com/dockgate/dockgate/internal/tool"
 )
 
 // relay returns a function that passes a server's requests on to a client with
@@ -19,6 +19,9 @@ import (
 func relay(ctx context.Context, to *mcp.ServerSession, can era.Abilities) func(context.Context, string, string, json.RawMessage) (json.RawMessage, error) {
 	return func(asked context.Context, server, method string, params json.RawMessage) (json.RawMessage, error) {
 		question, err := can.Question(server, method, params)
+		if err == nil {
+			question, err = era.ForSessions(method, question, rand.Text())
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -67,16 +70,17 @@ func (p *patience) stop() {
 	p.timer.Stop()
 }
 
-// attended makes a call for a client that is there to be asked meanwhile.
-// Whoever else makes it bounds the wait of a client without a token.
-func (g *Gateway) attended(ctx context.Context, client call.Client, ref tool.Ref, do doing) (json.RawMessage, error) {
+// attended makes a call for a client with sessions, which may be asked
+// meanwhile.
+func (g *Gateway) attended(ctx context.Context, e exchange) (json.RawMessage, error) {
+	client := e.client
 	if client.Ask == nil || client.Waiting != nil {
-		return do(ctx, client)
+		return e.do(ctx, client)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p := startPatience(g.Caller.Patience, func() {
-		cancel(&call.PatienceError{Server: ref.Server, Patience: g.Caller.Patience})
+		cancel(&call.PatienceError{Server: e.ref.Server, Patience: g.Caller.Patience})
 	})
 	defer p.stop()
 	ask := client.Ask
@@ -85,7 +89,7 @@ func (g *Gateway) attended(ctx context.Context, client call.Client, ref tool.Ref
 		defer p.resume()
 		return ask(ctx, server, method, params)
 	}
-	client.Waiting = func(string) {}
-	result, err := do(ctx, client)
-	return result, g.late(ctx, ref, err)
+	client.Waiting = func(string) {} // its patience is seen to here
+	result, err := e.do(ctx, client)
+	return result, g.late(context.Cause(ctx), e.ref, err)
 }

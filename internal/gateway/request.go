@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -16,181 +15,127 @@ import (
 
 // callTool answers tools/call: our own tools here, all others by their server.
 func (g *Gateway) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
-	params, err := paramsOf(req)
-	if err != nil {
-		return nil, err
-	}
-	if resumed, ok := g.parked.take(req.Params.RequestState); ok {
-		return g.resume(ctx, req, params, resumed)
-	}
-	if strings.HasPrefix(req.Params.RequestState, handlePrefix) {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState was used already, or is too old; send the call without it"}
-	}
-	do, ref, err := g.target(ctx, req, params)
-	if err != nil {
-		return nil, err
-	}
-	if answersLater(req) {
-		return g.park(ctx, req, params, ref, do)
-	}
-	result, err := g.attended(ctx, g.client(ctx, req, params), ref, do)
-	return toolResult(ref, result, err)
+	return g.perform(ctx, req, "tools/call", func(params json.RawMessage) (doing, tool.Ref, error) {
+		name := req.Params.Name
+		arguments := jsonrpc.Lookup(params, "arguments")
+		if own, ok := g.own[name]; ok {
+			return func(ctx context.Context, client call.Client) (json.RawMessage, error) {
+				return g.Desk.Call(ctx, own, client, arguments)
+			}, tool.Ref{Name: name}, nil
+		}
+		menu, err := g.menu(ctx, req)
+		if err != nil {
+			return nil, tool.Ref{}, err
+		}
+		ref, ok := menu.resolve(name, g.Desk.Catalog())
+		if !ok {
+			return nil, tool.Ref{}, unknown("tool", name, menu.names(g.own))
+		}
+		return g.renamed(call.Request{Method: "tools/call", Arguments: arguments}, params, ref)
+	})
 }
 
-// A doing is a tool call that only lacks who makes it.
-type doing func(ctx context.Context, client call.Client) (json.RawMessage, error)
-
-// target says what a name stands for.
-func (g *Gateway) target(ctx context.Context, req *mcp.CallToolRequest, params json.RawMessage) (doing, tool.Ref, error) {
-	name := req.Params.Name
-	arguments := jsonrpc.Lookup(params, "arguments")
-	if own, ok := g.own[name]; ok {
-		return func(ctx context.Context, client call.Client) (json.RawMessage, error) {
-			return g.Desk.Call(ctx, own, client, arguments)
-		}, tool.Ref{Name: name}, nil
-	}
-	menu, err := g.menu(ctx, req)
-	if err != nil {
-		return nil, tool.Ref{}, err
-	}
-	ref, ok := menu.resolve(name, g.Desk.Catalog())
-	if !ok {
-		return nil, tool.Ref{}, unknown("tool", name, menu.names(g.own))
-	}
+// renamed is a request for what a server calls ref.
+func (g *Gateway) renamed(r call.Request, params json.RawMessage, ref tool.Ref) (doing, tool.Ref, error) {
 	quoted, err := json.Marshal(ref.Name)
-	if err != nil {
-		return nil, tool.Ref{}, err
+	if err == nil {
+		r.Params, err = jsonrpc.With(params, "name", quoted)
 	}
-	forServer, err := jsonrpc.With(params, "name", quoted)
 	if err != nil {
 		return nil, tool.Ref{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}
-	return func(ctx context.Context, client call.Client) (json.RawMessage, error) {
-		return g.Caller.Do(ctx, call.Request{
-			Client: client, Server: ref.Server, Method: "tools/call", Item: ref.Name,
-			Params: forServer, Arguments: arguments,
-		})
-	}, ref, nil
+	r.Server, r.Item = ref.Server, ref.Name
+	return g.pass(r), ref, nil
 }
 
-// toolResult makes the answer to a tools/call. A failure of ours is a result
-// too, so that the model sees it.
-func toolResult(ref tool.Ref, result json.RawMessage, err error) (mcp.Result, error) {
-	if err == nil {
-		return &rawResult{body: result}, nil
+// pass sends a request on.
+func (g *Gateway) pass(r call.Request) doing {
+	return func(ctx context.Context, client call.Client) (json.RawMessage, error) {
+		r := r
+		r.Client = client
+		return g.Caller.Do(ctx, r)
 	}
-	failure, err := call.Failure(err, ref)
-	if err != nil {
-		return nil, err
-	}
-	return &rawResult{body: failure}, nil
 }
 
 func (g *Gateway) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (mcp.Result, error) {
-	menu, err := g.menu(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	ref, ok := menu.prompts[req.Params.Name]
-	if !ok {
-		return nil, unknown("prompt", req.Params.Name, keys(menu.prompts))
-	}
-	params, err := paramsOf(req)
-	if err != nil {
-		return nil, err
-	}
-	quoted, err := json.Marshal(ref.Name)
-	if err != nil {
-		return nil, err
-	}
-	forServer, err := jsonrpc.With(params, "name", quoted)
-	if err != nil {
-		return nil, err
-	}
-	return g.pass(ctx, req, params, call.Request{
-		Server: ref.Server, Method: "prompts/get", Item: ref.Name, Params: forServer,
-		Arguments: jsonrpc.Lookup(params, "arguments"),
+	return g.perform(ctx, req, "prompts/get", func(params json.RawMessage) (doing, tool.Ref, error) {
+		menu, err := g.menu(ctx, req)
+		if err != nil {
+			return nil, tool.Ref{}, err
+		}
+		ref, ok := menu.prompts[req.Params.Name]
+		if !ok {
+			return nil, tool.Ref{}, unknown("prompt", req.Params.Name, keys(menu.prompts))
+		}
+		return g.renamed(call.Request{Method: "prompts/get", Arguments: jsonrpc.Lookup(params, "arguments")}, params, ref)
 	})
 }
 
 func (g *Gateway) readResource(ctx context.Context, req *mcp.ReadResourceRequest) (mcp.Result, error) {
-	menu, err := g.menu(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	server, ok := menu.resource(req.Params.URI)
-	if !ok {
-		return nil, unknown("resource", req.Params.URI, keys(menu.resources))
-	}
-	params, err := paramsOf(req)
-	if err != nil {
-		return nil, err
-	}
-	return g.pass(ctx, req, params, call.Request{
-		Server: server, Method: "resources/read", Item: req.Params.URI, Params: params,
+	return g.perform(ctx, req, "resources/read", func(params json.RawMessage) (doing, tool.Ref, error) {
+		server, err := g.holder(ctx, req, "resource", req.Params.URI)
+		if err != nil {
+			return nil, tool.Ref{}, err
+		}
+		r := call.Request{Method: "resources/read", Server: server, Item: req.Params.URI, Params: params}
+		return g.pass(r), tool.Ref{Server: server, Name: req.Params.URI}, nil
 	})
 }
 
-func (g *Gateway) complete(ctx context.Context, req *mcp.CompleteRequest) (mcp.Result, error) {
+// holder returns the server that a URI belongs to.
+func (g *Gateway) holder(ctx context.Context, req mcp.Request, kind, uri string) (string, error) {
 	menu, err := g.menu(ctx, req)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	params, err := paramsOf(req)
-	if err != nil {
-		return nil, err
+	server, ok := menu.resource(uri)
+	if !ok {
+		return "", unknown(kind, uri, keys(menu.resources))
 	}
-	r := call.Request{Method: "completion/complete", Params: params, Arguments: jsonrpc.Lookup(params, "argument")}
-	reference := req.Params.Ref
-	switch {
-	case reference == nil:
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "completion without a reference"}
-	case reference.Type == "ref/prompt":
-		ref, ok := menu.prompts[reference.Name]
-		if !ok {
-			return nil, unknown("prompt", reference.Name, keys(menu.prompts))
-		}
-		quoted, err := json.Marshal(ref.Name)
-		if err != nil {
-			return nil, err
-		}
-		renamed, err := jsonrpc.With(jsonrpc.Lookup(params, "ref"), "name", quoted)
-		if err != nil {
-			return nil, err
-		}
-		if r.Params, err = jsonrpc.With(params, "ref", renamed); err != nil {
-			return nil, err
-		}
-		r.Server, r.Item = ref.Server, ref.Name
-	default:
-		server, ok := menu.resource(reference.URI)
-		if !ok {
-			return nil, unknown("resource template", reference.URI, keys(menu.resources))
-		}
-		r.Server, r.Item = server, reference.URI
-	}
-	return g.pass(ctx, req, params, r)
+	return server, nil
 }
 
-// pass makes a call whose failures are protocol errors: prompts, resources and
-// completions have no result that says so.
-func (g *Gateway) pass(ctx context.Context, req mcp.Request, params json.RawMessage, r call.Request) (mcp.Result, error) {
-	do := func(ctx context.Context, client call.Client) (json.RawMessage, error) {
-		r.Client = client
-		return g.Caller.Do(ctx, r)
-	}
-	result, err := g.attended(ctx, g.client(ctx, req, params), tool.Ref{Server: r.Server, Name: r.Item}, do)
-	if code := call.Code(err); err != nil && code != "" {
-		data, marshalErr := json.Marshal(map[string]string{"code": code, "server": r.Server})
-		if marshalErr != nil {
-			return nil, marshalErr
+func (g *Gateway) complete(ctx context.Context, req *mcp.CompleteRequest) (mcp.Result, error) {
+	return g.perform(ctx, req, "completion/complete", func(params json.RawMessage) (doing, tool.Ref, error) {
+		r := call.Request{Method: "completion/complete", Params: params, Arguments: jsonrpc.Lookup(params, "argument")}
+		var err error
+		switch reference := req.Params.Ref; {
+		case reference == nil:
+			err = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "completion without a reference"}
+		case reference.Type == "ref/prompt":
+			r.Server, r.Item, r.Params, err = g.completePrompt(ctx, req, params)
+		default:
+			r.Item = reference.URI
+			r.Server, err = g.holder(ctx, req, "resource template", reference.URI)
 		}
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error(), Data: data}
-	}
+		if err != nil {
+			return nil, tool.Ref{}, err
+		}
+		return g.pass(r), tool.Ref{Server: r.Server, Name: r.Item}, nil
+	})
+}
+
+// completePrompt returns whose prompt a completion is for, and the params with
+// the prompt's own name.
+func (g *Gateway) completePrompt(ctx context.Context, req *mcp.CompleteRequest, params json.RawMessage) (server, item string, own json.RawMessage, err error) {
+	menu, err := g.menu(ctx, req)
 	if err != nil {
-		return nil, err
+		return "", "", nil, err
 	}
-	return &rawResult{body: result}, nil
+	ref, ok := menu.prompts[req.Params.Ref.Name]
+	if !ok {
+		return "", "", nil, unknown("prompt", req.Params.Ref.Name, keys(menu.prompts))
+	}
+	quoted, err := json.Marshal(ref.Name)
+	if err != nil {
+		return "", "", nil, err
+	}
+	renamed, err := jsonrpc.With(jsonrpc.Lookup(params, "ref"), "name", quoted)
+	if err != nil {
+		return "", "", nil, err
+	}
+	own, err = jsonrpc.With(params, "ref", renamed)
+	return ref.Server, ref.Name, own, err
 }
 
 func unknown(kind, name string, known []string) error {

@@ -29,21 +29,37 @@ type session struct {
 	end   context.CancelFunc
 	calls sync.WaitGroup
 
-	mu        sync.Mutex
-	abilities era.Abilities // of a client with sessions
+	mu       sync.Mutex
+	declared declared // by a client with sessions, at its start
 }
 
-// declare remembers what a client said at its start that it can.
+// What a client has declared that it can: as servers without sessions are told
+// of it, and as it was understood.
+type declared struct {
+	capabilities json.RawMessage
+	can          era.Abilities
+}
+
+func declare(capabilities json.RawMessage) declared {
+	return declared{capabilities: era.Forwarded(capabilities), can: era.AbilitiesOf(capabilities)}
+}
+
 func (s *session) declare(capabilities json.RawMessage) {
+	d := declare(capabilities)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.abilities = era.AbilitiesOf(capabilities)
+	s.declared = d
 }
 
-func (s *session) can() era.Abilities {
+// able returns what the sender of a request has declared: with the request, or
+// at its start.
+func (s *session) able(req mcp.Request, params json.RawMessage) (d declared, isModern bool) {
+	if modern(req) {
+		return declare(era.Meta(params, era.MetaCapabilities)), true
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.abilities
+	return s.declared, false
 }
 
 func newSession(ctx context.Context, who principal.Principal) *session {
@@ -98,16 +114,21 @@ func (g *Gateway) sessionOf(req mcp.Request) (*mcp.ServerSession, *session) {
 	return connection, s
 }
 
-// client is who makes a request, and how they are reached while it lasts.
-func (g *Gateway) client(ctx context.Context, req mcp.Request, params json.RawMessage) call.Client {
+// client is who makes a request, how they are reached while it lasts, and what
+// they can be asked.
+func (g *Gateway) client(ctx context.Context, req mcp.Request, params json.RawMessage) (call.Client, era.Abilities) {
 	connection, s := g.sessionOf(req)
-	client := call.Client{Principal: s.principal, Session: s.id, Via: "direct", Person: g.person(connection)}
-	if can := s.can(); can.Any() && !modern(req) {
-		client.Ask = relay(ctx, connection, can)
+	able, isModern := s.able(req, params)
+	client := call.Client{
+		Principal: s.principal, Session: s.id, Via: "direct", Person: g.person(connection),
+		Modern: isModern, Rounds: isModern, Capabilities: able.capabilities,
+	}
+	if able.can.Any() && !isModern {
+		client.Ask = relay(ctx, connection, able.can)
 	}
 	token := jsonrpc.Lookup(jsonrpc.Lookup(params, "_meta"), "progressToken")
 	if token == nil {
-		return client
+		return client, able.can
 	}
 	client.Progress = func(progress json.RawMessage) {
 		addressed, err := jsonrpc.With(progress, "progressToken", token)
@@ -119,7 +140,7 @@ func (g *Gateway) client(ctx context.Context, req mcp.Request, params json.RawMe
 		}
 	}
 	client.Waiting = g.waiting(client.Progress)
-	return client
+	return client, able.can
 }
 
 // waitingPause is the shortest time between two texts about one wait.

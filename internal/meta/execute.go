@@ -27,5 +27,6 @@ func (d *Desk) execute(ctx context.Context, client call.Client, arguments json.R
 		return nil, &ArgumentError{Tool: "execute_tool", Problem: "arguments is not an object"}
 	}
 	client.Via = "execute_tool"
+	client.Rounds = false // the answers would come to execute_tool
 	return d.Caller.CallTool(ctx, client, input.Server, input.Tool, input.Arguments)
 }

@@ -1,0 +1,71 @@
+package era
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+)
+
+// Codes of errors that only one generation has (MCP 2026-07-28, changelog).
+const (
+	codeNoResource        = -32002 // legacy
+	codeURLRequired       = -32042 // legacy
+	codeMissingCapability = -32021 // modern
+)
+
+// ErrorForModern returns a server's error for a client without sessions: codes
+// that such a client must not get are replaced. Others come back as they are.
+func ErrorForModern(err error) error {
+	var answer *jsonrpc.Error
+	if !errors.As(err, &answer) {
+		return err
+	}
+	switch answer.Code {
+	case codeNoResource:
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: answer.Message, Data: answer.Data}
+	case codeURLRequired:
+		return &jsonrpc.Error{
+			Code: codeMissingCapability, Message: answer.Message,
+			Data: json.RawMessage(`{"requiredCapabilities":{"elicitation":{"url":{}}}}`),
+		}
+	}
+	return err
+}
+
+// Addresses returns what a legacy server wants the user to open before it
+// takes a call, as inputs for a client without sessions; nil for another error.
+func (a Abilities) Addresses(server string, err error) []Input {
+	var answer *jsonrpc.Error
+	if !errors.As(err, &answer) || answer.Code != codeURLRequired || !a.URL {
+		return nil
+	}
+	var inputs []Input
+	for wanted, err := range jsonrpc.Elements(jsonrpc.Lookup(answer.Data, "elicitations")) {
+		if err != nil {
+			return nil
+		}
+		params, err := a.Question(server, Elicit, wanted)
+		if err == nil {
+			params, err = ForRounds(Elicit, params)
+		}
+		if err != nil || text(wanted, "mode") != modeURL {
+			return nil
+		}
+		inputs = append(inputs, Input{Key: fmt.Sprintf("url%d", len(inputs)+1), Method: Elicit, Params: params})
+	}
+	return inputs
+}
+
+// Accepted reports whether the user accepted everything that was asked.
+func Accepted(answers json.RawMessage) bool {
+	accepted := false
+	for m, err := range jsonrpc.Members(answers) {
+		if err != nil || text(m.Value, "action") != "accept" {
+			return false
+		}
+		accepted = true
+	}
+	return accepted
+}
