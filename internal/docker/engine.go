@@ -23,6 +23,8 @@ import (
 	"sync"
 
 	"github.com/moby/moby/client"
+
+	"github.com/dockgate/dockgate/internal/sandbox"
 )
 
 // Options say which engine to use and what the gateway calls its own there.
@@ -65,8 +67,8 @@ type Engine struct {
 	// closed engines start nothing.
 	closed bool
 	lease  *lease // nil until the first Start
-	// live has every container between its start and its removal.
-	live map[string]*process
+	// live has every process between its start and its removal, by its id.
+	live map[string]sandbox.Process
 	logs map[string]*logFile // by server, while one of its containers is live
 	// begun and ended count the calls of Start, so that a sweep knows whether a
 	// container that is not in live may still get there.
@@ -108,7 +110,7 @@ func Connect(_ context.Context, o Options) (*Engine, error) {
 		dir:       dir,
 		log:       log,
 		oom:       newOOMWatch(api, log),
-		live:      make(map[string]*process),
+		live:      make(map[string]sandbox.Process),
 		logs:      make(map[string]*logFile),
 	}, nil
 }
@@ -137,7 +139,7 @@ func (e *Engine) Close() error {
 
 func (e *Engine) stopAll() error {
 	e.mu.Lock()
-	running := make([]*process, 0, len(e.live))
+	running := make([]sandbox.Process, 0, len(e.live))
 	for _, p := range e.live {
 		running = append(running, p)
 	}

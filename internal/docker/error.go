@@ -157,6 +157,8 @@ func (e *StartError) Hint() string {
 		return "create the folder, or change the server's setting that names it"
 	case errors.Is(e.Reason, ErrCommand):
 		return "the entry's command, entrypoint or user does not fit its image"
+	case errors.Is(e.Reason, ErrNotRunning):
+		return "start the container with \"docker start\"; this gateway never starts what it has not made"
 	case errors.Is(e.Reason, ErrDiskFull):
 		return diskHint
 	}

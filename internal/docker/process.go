@@ -1,11 +1,8 @@
 package docker
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"io"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,9 +10,7 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
-	"github.com/dockgate/dockgate/internal/docker/stream"
 	"github.com/dockgate/dockgate/internal/sandbox"
-	"github.com/dockgate/dockgate/internal/sandbox/pipe"
 )
 
 const (
@@ -28,11 +23,6 @@ const (
 )
 
 const (
-	// unread is how much of its stdout a container is ahead of its reader
-	// before it has to wait.
-	unread = 256 << 10
-	// readSize is how much is taken from the connection at once.
-	readSize = 32 << 10
 	// trailTime is how long the last output may take after the exit.
 	trailTime = 2 * time.Second
 	// oomTime is how long the engine's word that the kernel killed for memory
@@ -54,31 +44,18 @@ type process struct {
 	// The waits of the ladder, see [sandbox.Spec.Ladder].
 	afterEOF, afterTerm time.Duration
 
-	conn    net.Conn
-	half    client.CloseWriter // of conn; nil if it cannot be closed for writing only
-	stdout  *pipe.Pipe
-	stderr  pipe.Tail
+	stdio
 	oom     <-chan struct{}
 	waiting client.ContainerWaitResult
 	unwait  context.CancelFunc
 
 	running sync.WaitGroup
-	pumped  chan struct{} // closed by pump
 	done    chan struct{} // closed by watch
 	exit    sandbox.Exit  // written before done is closed
 
-	writing  sync.Mutex // around writes and the end of stdin
-	closing  atomic.Bool
 	killed   atomic.Bool
 	gone     chan struct{} // closed when Close has ended
 	closeErr error         // written before gone is closed
-}
-
-func (p *process) joined(attached client.HijackedResponse) {
-	p.conn = attached.Conn
-	p.half, _ = attached.Conn.(client.CloseWriter)
-	p.stdout = pipe.New(unread)
-	p.pumped = make(chan struct{})
 }
 
 func (p *process) run() {
@@ -88,13 +65,9 @@ func (p *process) run() {
 
 // pump takes the output apart until the engine ends it.
 func (p *process) pump() {
-	defer close(p.pumped)
-	stderr := io.MultiWriter(&p.stderr, p.log)
-	err := stream.Split(bufio.NewReaderSize(p.conn, readSize), p.stdout, stderr)
-	if errors.Is(err, stream.ErrFormat) {
+	if err := p.split(p.log); err != nil {
 		p.engine.log.Error("engine's output not understood", "server", p.server, "container", p.id, "err", err)
 	}
-	p.stdout.CloseWrite(nil)
 }
 
 // watch waits until the container has exited and its output has been read,
@@ -146,28 +119,11 @@ func (p *process) ranOutOfMemory() bool {
 	}
 }
 
-func (p *process) Read(b []byte) (int, error) { return p.stdout.Read(b) }
-
-func (p *process) Write(b []byte) (int, error) {
-	p.writing.Lock()
-	defer p.writing.Unlock()
-	if p.closing.Load() {
-		return 0, io.ErrClosedPipe
-	}
-	n, err := p.conn.Write(b)
-	if err != nil && p.closing.Load() {
-		err = io.ErrClosedPipe
-	}
-	return n, err
-}
-
 func (p *process) ID() string { return p.id }
 
 func (p *process) Done() <-chan struct{} { return p.done }
 
 func (p *process) Exit() sandbox.Exit { return p.exit }
-
-func (p *process) Stderr() string { return p.stderr.String() }
 
 func (p *process) Close() error {
 	if p.closing.CompareAndSwap(false, true) {
@@ -204,22 +160,6 @@ func (p *process) stop() error {
 	return errors.Join(err, p.forget())
 }
 
-// closeStdin ends the server's input, and with it a write that hangs because
-// the server does not read.
-func (p *process) closeStdin() {
-	if !p.writing.TryLock() {
-		// Only closing the whole connection is sure to end the write. The
-		// engine then closes the container's stdin too.
-		_ = p.conn.Close()
-		return
-	}
-	defer p.writing.Unlock()
-	_ = p.conn.SetWriteDeadline(time.Now().Add(time.Second))
-	if p.half == nil || p.half.CloseWrite() != nil {
-		_ = p.conn.Close()
-	}
-}
-
 func (p *process) exits(within time.Duration) bool {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -250,12 +190,4 @@ func (p *process) forget() error {
 	delete(e.live, p.id)
 	e.mu.Unlock()
 	return e.closeLog(p.log)
-}
-
-// ended makes closing a connection that is already closed no error.
-func ended(err error) error {
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
 }

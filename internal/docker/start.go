@@ -33,6 +33,9 @@ const (
 //
 // The errors are [*StartError] and [*EngineError].
 func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
+	if spec.Exec != "" {
+		return e.startExec(ctx, spec)
+	}
 	owner, end, err := e.begin()
 	if err != nil {
 		return nil, &StartError{Server: spec.Server, Err: err}

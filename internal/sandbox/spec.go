@@ -29,7 +29,10 @@ import (
 // capabilities, no-new-privileges, the default seccomp profile, no logs kept
 // by the engine.
 type Spec struct {
-	Server     string     `json:"server"`
+	Server string `json:"server"`
+	// Exec, if set, is a container that the user runs: the command is a process
+	// in it, and nothing else of the Spec holds but user, folder and variables.
+	Exec       string     `json:"exec,omitempty"`
 	Image      Image      `json:"image"`
 	Entrypoint []string   `json:"entrypoint"`
 	Command    []string   `json:"command"`
