@@ -47,6 +47,7 @@ func owners() map[string][]string {
 		"modernc.org/":                 {"store"},
 		"github.com/pressly/goose/":    {"store"},
 		"github.com/compose-spec/":     {"secret", "catalog"},
+		"github.com/tailscale/hujson":  {"catalog"},
 		"github.com/spf13/":            {"/cmd"},
 		"github.com/testcontainers/":   {"/test"},
 		"github.com/schollz/":          {"/cmd"},

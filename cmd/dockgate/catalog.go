@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/catalog/source"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/principal"
 )
@@ -26,7 +27,7 @@ func newCatalog(f *flags) *cobra.Command {
 		Use:   "catalog",
 		Short: "Look at the servers that can be used, and check catalog files",
 	}
-	cmd.AddCommand(newCatalogList(f), newCatalogShow(f), newCatalogValidate())
+	cmd.AddCommand(newCatalogList(f), newCatalogShow(f), newCatalogValidate(f), newCatalogReport(f))
 	return cmd
 }
 
@@ -164,23 +165,31 @@ func showEntry(cmd *cobra.Command, d *daemon.Daemon, entry catalog.Server) error
 	line("", listed.Stale)
 	line("unsupported:", entry.Unsupported)
 	line("image:", entry.Image)
-	if entry.Remote != nil {
+	switch entry.Runs() {
+	case catalog.KindRemote:
 		line("remote:", entry.Remote.URL+" ("+entry.Remote.Transport+")")
-	}
-	if entry.Unsupported == "" && entry.Remote == nil {
+	case catalog.KindExec:
+		line("container:", entry.Exec.Container+", which is yours: not sandboxed by us")
+	case catalog.KindProgram:
+		line("program:", entry.Program.String())
 		line("network:", requested(entry.Network))
+	case catalog.KindContainer, catalog.KindTools:
+		line("network:", requested(entry.Network))
+	case catalog.KindUnsupported:
 	}
 	for _, m := range entry.Mounts {
-		mode := "read and write"
-		if m.ReadOnly {
-			mode = "read only"
-		}
-		line("mount:", fmt.Sprintf("%s at %s (%s)", m.Source, m.Target, mode))
+		line("mount:", mounted(m))
+	}
+	for _, h := range entry.Helpers {
+		line("helper:", h.Name+", "+h.Image)
 	}
 	for _, s := range entry.Secrets {
 		text := s.Variable()
 		if s.Required {
 			text += ", required"
+		}
+		if s.File {
+			text += ", the path of a file"
 		}
 		if s.Instructions != "" {
 			text += ": " + s.Instructions
@@ -200,6 +209,9 @@ func showEntry(cmd *cobra.Command, d *daemon.Daemon, entry catalog.Server) error
 			text += ": " + shorten(t.Description, 90)
 		}
 		line("tool:", text)
+	}
+	for _, remark := range entry.Remarks {
+		line("remark:", remark)
 	}
 	_, err = fmt.Fprint(cmd.OutOrStdout(), b.String())
 	return err
@@ -241,23 +253,29 @@ func knownTools(ctx context.Context, d *daemon.Daemon, entry catalog.Server) []c
 	return tools
 }
 
-func newCatalogValidate() *cobra.Command {
+func newCatalogValidate(f *flags) *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check catalog files",
-		Long: `Check catalog files and print every mistake as "file:line: field: problem", or
-nothing.` + exits,
+		Long: `Check catalog files, in whichever format they are, and print every mistake as
+"file:line: field: problem", or nothing.` + exits,
 		Example: `  dockgate catalog validate team.yaml
   dockgate catalog validate *.yaml --json`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return validate(cmd, args, out) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			options, err := f.surroundings()
+			if err != nil {
+				return err
+			}
+			return validate(cmd, options, args, out)
+		},
 	}
 	out.flag(cmd)
 	return cmd
 }
 
-func validate(cmd *cobra.Command, files []string, out output) error {
+func validate(cmd *cobra.Command, options daemon.Options, files []string, out output) error {
 	type problem struct {
 		File  string `json:"file"`
 		Line  int    `json:"line,omitempty"`
@@ -268,7 +286,7 @@ func validate(cmd *cobra.Command, files []string, out output) error {
 	var lines []string
 	wrong := 0
 	for _, file := range files {
-		_, err := catalog.Load(catalog.User, file)
+		_, err := source.Load(cmd.Context(), catalog.User, file, options.Around(nil))
 		if err == nil {
 			continue
 		}

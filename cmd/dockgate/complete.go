@@ -41,12 +41,12 @@ func once(inner completer) completer {
 
 // completeServers offers the servers of the catalogs that can run.
 func (f *flags) completeServers() completer {
-	return complete(func(context.Context) ([]string, error) {
+	return complete(func(ctx context.Context) ([]string, error) {
 		options, err := f.options()
 		if err != nil {
 			return nil, err
 		}
-		servers, _, err := daemon.LoadCatalog(options.Config.Catalogs)
+		servers, _, err := daemon.LoadCatalog(ctx, options)
 		if err != nil {
 			return nil, err
 		}

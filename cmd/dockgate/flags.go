@@ -32,7 +32,7 @@ func (f *flags) register(root *cobra.Command) {
 	set := root.PersistentFlags()
 	set.StringVar(&f.state, "state", "", "state `folder` (default $DOCKGATE_STATE, else $XDG_STATE_HOME/dockgate)")
 	set.StringVar(&f.config, "config", "", "configuration `file` (default $XDG_CONFIG_HOME/dockgate/config.yaml, if it is there)")
-	set.StringArrayVar(&f.catalogs, "catalog", nil, "catalog `file` on top of the built-in one; repeatable, later wins")
+	set.StringArrayVar(&f.catalogs, "catalog", nil, "catalog `file` or folder, in any format that can be read, on top of the built-in one; repeatable, later wins")
 	set.StringVar(&f.host, "host", "", "Docker engine to use (default $DOCKER_HOST, else the current Docker context)")
 	set.StringVar(&f.context, "context", "", "Docker context to use (default $DOCKER_CONTEXT)")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "say more on standard error")
@@ -59,13 +59,14 @@ func (f *flags) surroundings() (daemon.Options, error) {
 		return daemon.Options{}, fmt.Errorf("working directory: %w", err)
 	}
 	return daemon.Options{
-		State:   first(f.state, os.Getenv("DOCKGATE_STATE"), filepath.Join(first(os.Getenv("XDG_STATE_HOME"), filepath.Join(home, ".local", "state")), "dockgate")),
-		Engine:  f.engine(),
-		Home:    home,
-		Dir:     dir,
-		Env:     os.LookupEnv,
-		Version: version,
-		Logger:  f.logger(slog.LevelInfo),
+		State:      first(f.state, os.Getenv("DOCKGATE_STATE"), filepath.Join(first(os.Getenv("XDG_STATE_HOME"), filepath.Join(home, ".local", "state")), "dockgate")),
+		Engine:     f.engine(),
+		Home:       home,
+		Dir:        dir,
+		OwnCatalog: filepath.Join(f.configDir(home), "servers.yaml"),
+		Env:        os.LookupEnv,
+		Version:    version,
+		Logger:     f.logger(slog.LevelInfo),
 	}, nil
 }
 
@@ -83,7 +84,12 @@ func (f *flags) configFile(home string) (path string, named bool) {
 	if f.config != "" {
 		return f.config, true
 	}
-	return filepath.Join(first(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "dockgate", "config.yaml"), false
+	return filepath.Join(f.configDir(home), "config.yaml"), false
+}
+
+// configDir is the folder of what the user configures.
+func (f *flags) configDir(home string) string {
+	return filepath.Join(first(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "dockgate")
 }
 
 func (f *flags) loadConfig(home string) (daemon.Config, error) {

@@ -3,7 +3,6 @@ package catalog_test
 import (
 	"errors"
 	"flag"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -231,7 +230,7 @@ func TestValidate(t *testing.T) {
 		want   string
 	}{
 		{func(s *catalog.Server) { s.Name = "" }, "c.json:7: is not a name"},
-		{func(s *catalog.Server) { s.Image = "" }, "c.json:7: needs one of image, remote and unsupported"},
+		{func(s *catalog.Server) { s.Image = "" }, "c.json:7: needs one of image, program, exec, remote and unsupported"},
 		{func(s *catalog.Server) { s.Limits.PIDs = -1 }, "c.json:7: limits.pids: is negative"},
 		{func(s *catalog.Server) { s.Limits.Memory = 1 << 20 }, "c.json:7: limits.memory: is less than 6MB"},
 		{func(s *catalog.Server) { s.Limits.CPUs = -1 }, "c.json:7: limits.cpus: is -1"},
@@ -249,26 +248,5 @@ func TestValidate(t *testing.T) {
 		if err := s.Validate(); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("Validate(%+v) = %v, want %s", s, err, tt.want)
 		}
-	}
-}
-
-func TestLoad(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "servers.yaml")
-	if _, err := catalog.Load(catalog.User, path); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path) {
-		t.Errorf("Load(missing) = %v, want fs.ErrNotExist and the path", err)
-	}
-	if _, err := catalog.Load(catalog.User, filepath.Dir(path)); err == nil || !strings.Contains(err.Error(), filepath.Dir(path)) {
-		t.Errorf("Load(folder) = %v, want an error with the path", err)
-	}
-	if err := os.WriteFile(path, []byte("version: 1\nservers: {x: {image: y}}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file, err := catalog.Load(catalog.Project, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := catalog.Origin{Catalog: path, Kind: catalog.Project, Line: 2}
-	if got := file.Servers[0].Origin; got != want {
-		t.Errorf("Load(%s) has the origin %+v, want %+v", path, got, want)
 	}
 }

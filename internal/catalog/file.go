@@ -1,10 +1,9 @@
 package catalog
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
+	"github.com/dockgate/dockgate/internal/catalog/document"
+	"github.com/dockgate/dockgate/internal/catalog/setting"
+	"github.com/dockgate/dockgate/internal/catalog/spelling"
 )
 
 // A File is what one catalog file holds.
@@ -16,6 +15,11 @@ type File struct {
 	CLIs []CLI
 	// Runtimes are keyed "npx" and "uvx".
 	Runtimes map[string]Runtime
+	// Enabled are the servers that the source has enabled; nil where it does
+	// not say, so that all are.
+	Enabled []string
+	// Settings are the user's settings of servers that the source holds.
+	Settings map[string]map[string]any
 }
 
 // A CLI is a command-line program that may do what a server is asked for. It
@@ -41,15 +45,32 @@ type Runtime struct {
 	Origin Origin `json:"origin"`
 }
 
-// Load reads and parses the catalog file at path. The error is [Problems], or
-// names the file and says why it cannot be read.
-func Load(kind OriginKind, path string) (File, error) {
-	data, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return File{}, fmt.Errorf("catalog %s: %w", path, fs.ErrNotExist)
-	case err != nil:
-		return File{}, fmt.Errorf("catalog: %w", err)
-	}
-	return Parse(Origin{Catalog: path, Kind: kind}, data)
+// A Problem is one mistake in a catalog.
+type Problem = document.Problem
+
+// Problems is the error of a catalog with mistakes: all of them, in the order
+// of their lines.
+type Problems = document.Problems
+
+// A SettingsError says what is wrong with the settings of a server.
+type SettingsError = setting.Error
+
+// A SettingProblem is what is wrong with one setting.
+type SettingProblem = setting.Problem
+
+// CheckSettings checks a user's settings against the entry's Config, see
+// [setting.Check].
+func (s Server) CheckSettings(settings map[string]any) error {
+	return setting.Check(s.Name, s.Config, settings)
+}
+
+// ParseSettings reads assignments of the form "key=value", see [setting.Parse].
+func ParseSettings(server Server, assignments []string) (map[string]any, error) {
+	return setting.Parse(server.Name, server.Config, assignments)
+}
+
+// Nearest returns the candidates that are most like name, see
+// [spelling.Nearest].
+func Nearest(name string, candidates []string) []string {
+	return spelling.Nearest(name, candidates)
 }

@@ -3,7 +3,6 @@ package catalog
 import (
 	"fmt"
 	"net"
-	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -11,6 +10,10 @@ import (
 	"strings"
 
 	"github.com/distribution/reference"
+
+	"github.com/dockgate/dockgate/internal/catalog/setting"
+	"github.com/dockgate/dockgate/internal/catalog/spelling"
+	"github.com/dockgate/dockgate/internal/catalog/template"
 )
 
 const badName = "is not a name: 1 to 64 letters, digits, dots, underscores and hyphens, the first a letter or digit"
@@ -19,7 +22,7 @@ const badName = "is not a name: 1 to 64 letters, digits, dots, underscores and h
 // fields are relative to the entry and whose lines are the entry's own.
 func (s Server) Validate() error {
 	if problems := s.problems(); len(problems) > 0 {
-		problems.sort()
+		problems.Sort()
 		return problems
 	}
 	return nil
@@ -35,18 +38,22 @@ func (s Server) problems() Problems {
 	}
 	v.source()
 	v.words()
-	v.secrets()
-	v.variables()
+	v.secrets("", s.Secrets)
+	v.variables("", s.Env, s.Secrets)
 	v.network()
 	v.limits()
-	if s.User != "" && !userName.MatchString(s.User) {
-		v.report("user", "is %q, want uid, uid:gid or a name", s.User)
+	v.user("user", s.User)
+	if s.WorkingDir != "" && !path.IsAbs(s.WorkingDir) {
+		v.report("working_dir", "is %q, want an absolute path", s.WorkingDir)
 	}
+	v.hosts()
+	v.places("tmpfs", s.Tmpfs)
 	if !slices.Contains([]Isolation{"", Shared, PerPrincipal, PerSession}, s.Isolation) {
 		v.report("isolation", "is %q, want shared, principal or session", s.Isolation)
 	}
-	v.tools()
+	v.helpers()
 	v.templates()
+	v.tools()
 	return v.found
 }
 
@@ -54,6 +61,10 @@ func (s Server) problems() Problems {
 type validator struct {
 	Server
 	found Problems
+	// settings are what templates may use; so are the arguments of a tool that
+	// has a container of its own, while its templates are checked.
+	settings  setting.Schema
+	arguments *setting.Schema
 }
 
 func (v *validator) report(field, format string, args ...any) {
@@ -68,6 +79,7 @@ var (
 	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	userName     = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?$`)
 	headerName   = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	volumeName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,254}$`)
 	hostLabel    = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$`)
 )
 
@@ -80,77 +92,6 @@ func imageProblem(image string) string {
 		return fmt.Sprintf("is %q, which is not an image: %v", image, err)
 	}
 	return ""
-}
-
-// source checks that the entry says in exactly one way what it runs.
-func (v *validator) source() {
-	var given []string
-	if v.Image != "" {
-		given = append(given, "image")
-		if problem := imageProblem(v.Image); problem != "" {
-			v.report("image", "%s", problem)
-		}
-	}
-	if v.Remote != nil {
-		given = append(given, "remote")
-		v.remote()
-	}
-	if v.Unsupported != "" {
-		given = append(given, "unsupported")
-	}
-	switch {
-	case len(given) == 0:
-		v.report("", "needs one of image, remote and unsupported")
-	case len(given) > 1:
-		v.report("", "has %s; only one of them may be", strings.Join(given, " and "))
-	}
-}
-
-func (v *validator) remote() {
-	u, err := url.Parse(v.Remote.URL)
-	switch {
-	case v.Remote.URL == "":
-		v.report("remote.url", "is missing")
-	case err != nil:
-		v.report("remote.url", "is not a URL: %v", err)
-	case u.Scheme != "https" && u.Scheme != "http", u.Host == "":
-		v.report("remote.url", "is %q, want an https or http URL", v.Remote.URL)
-	case u.User != nil:
-		v.report("remote.url", "holds a user or password; put it into a secret and a header")
-	case strings.Contains(u.Path, "${"), strings.Contains(u.Fragment, "${"):
-		v.report("remote.url", "may use secrets only in its query")
-	default:
-		v.references("remote.url", u.RawQuery)
-	}
-	if v.Remote.Transport != StreamableHTTP && v.Remote.Transport != SSE {
-		v.report("remote.transport", "is %q, want %s or %s", v.Remote.Transport, StreamableHTTP, SSE)
-	}
-	for name, header := range v.Remote.Headers {
-		field := "remote.headers." + name
-		if !headerName.MatchString(name) {
-			v.report(field, "is not the name of a header")
-		}
-		if strings.ContainsAny(header, "\r\n\x00") {
-			v.report(field, "holds a line break")
-		}
-		v.references(field, header)
-	}
-	for _, field := range []struct {
-		name  string
-		given bool
-	}{
-		{"entrypoint", v.Entrypoint != nil},
-		{"command", v.Command != nil},
-		{"user", v.User != ""},
-		{"env", v.Env != nil},
-		{"network", v.Network.Mode != "" && v.Network.Mode != NetworkNone},
-		{"mounts", v.Mounts != nil},
-		{"limits", v.Limits != Limits{}},
-	} {
-		if field.given {
-			v.report(field.name, "is for containers, and this server is remote")
-		}
-	}
 }
 
 // references checks that each ${ENV} is the variable of a secret.
@@ -177,10 +118,11 @@ func (v *validator) words() {
 	}
 }
 
-func (v *validator) secrets() {
+// secrets checks the secrets of the entry, or of a helper, in the field.
+func (v *validator) secrets(prefix string, secrets []Secret) {
 	names, variables := make(map[string]bool), make(map[string]bool)
-	for i, s := range v.Secrets {
-		field := fmt.Sprintf("secrets[%d]", i)
+	for i, s := range secrets {
+		field := fmt.Sprintf("%ssecrets[%d]", prefix, i)
 		switch {
 		case s.Name == "":
 			v.report(field, "has no name")
@@ -204,11 +146,12 @@ func (v *validator) secrets() {
 	}
 }
 
-func (v *validator) variables() {
+// variables checks the variables of the entry, or of a helper.
+func (v *validator) variables(prefix string, env []Variable, secrets []Secret) {
 	seen := make(map[string]bool)
-	for _, e := range v.Env {
-		field := "env." + e.Name
-		isSecret := slices.ContainsFunc(v.Secrets, func(s Secret) bool { return s.Env == e.Name })
+	for _, e := range env {
+		field := prefix + "env." + e.Name
+		isSecret := slices.ContainsFunc(secrets, func(s Secret) bool { return s.Env == e.Name })
 		switch {
 		case !variableName.MatchString(e.Name):
 			v.report(field, "is not the name of a variable")
@@ -216,8 +159,58 @@ func (v *validator) variables() {
 			v.report(field, "is set twice")
 		case isSecret:
 			v.report(field, "is also filled by a secret")
+		case len(SecretsIn(e.Value, secrets)) > 0 && strings.Contains(e.Value, "{{"):
+			v.report(field, "uses a secret and a setting; a model that chooses the setting could send the secret away with it")
 		}
 		seen[e.Name] = true
+	}
+}
+
+// SecretsIn returns the variables of those secrets that stand in a text as
+// ${VARIABLE}, in the order of the secrets.
+func SecretsIn(text string, secrets []Secret) []string {
+	var names []string
+	for _, s := range secrets {
+		if strings.Contains(text, "${"+s.Env+"}") {
+			names = append(names, s.Env)
+		}
+	}
+	return names
+}
+
+// user checks a user, which may be a template.
+func (v *validator) user(field, user string) {
+	if user != "" && !strings.Contains(user, "{{") {
+		if problem := CheckUser(user); problem != "" {
+			v.report(field, "%s", problem)
+		}
+	}
+}
+
+// CheckUser says what is wrong with the user of a container; "" if nothing is.
+func CheckUser(user string) string {
+	if userName.MatchString(user) {
+		return ""
+	}
+	return fmt.Sprintf("is %q, want uid, uid:gid or a name", user)
+}
+
+// hosts checks the lines for /etc/hosts.
+func (v *validator) hosts() {
+	for i, line := range v.ExtraHosts {
+		name, address, _ := strings.Cut(line, ":")
+		if !hostLabel.MatchString(strings.ReplaceAll(name, ".", "-")) || (net.ParseIP(strings.Trim(address, "[]")) == nil && address != "host-gateway") {
+			v.report(fmt.Sprintf("extra_hosts[%d]", i), "is %q, want name:address", line)
+		}
+	}
+}
+
+// places checks paths in the container.
+func (v *validator) places(field string, paths []string) {
+	for i, place := range paths {
+		if !path.IsAbs(place) || path.Clean(place) == "/" {
+			v.report(fmt.Sprintf("%s[%d]", field, i), "is %q, want an absolute path below the root", place)
+		}
 	}
 }
 
@@ -247,9 +240,10 @@ func validHostPort(text string) bool {
 	if err != nil || number == 0 {
 		return false
 	}
-	if net.ParseIP(host) != nil {
+	if net.ParseIP(host) != nil || host == "*" {
 		return true
 	}
+	host = strings.TrimPrefix(host, "*.")
 	for _, label := range strings.Split(strings.TrimSuffix(host, "."), ".") {
 		if !hostLabel.MatchString(label) {
 			return false
@@ -265,18 +259,7 @@ const (
 )
 
 func (v *validator) limits() {
-	l := v.Limits
-	if l.Memory != 0 && l.Memory < leastMemory {
-		v.report("limits.memory", "is less than 6MB, the least that an engine takes")
-	}
-	if l.CPUs != 0 && !(l.CPUs >= leastCPUs && l.CPUs <= 1<<16) {
-		v.report("limits.cpus", "is %v, want 0.01 or more", l.CPUs)
-	}
-	for field, limit := range map[string]int64{"limits.pids": l.PIDs, "limits.shm": l.Shm, "limits.tmp": l.Tmp} {
-		if limit < 0 {
-			v.report(field, "is negative")
-		}
-	}
+	v.bounds("", v.Limits)
 	t := v.Timeouts
 	if min(t.Start, t.Call, t.CallMax, t.List, t.Idle, t.Stop) < 0 {
 		v.report("timeouts", "has a negative duration")
@@ -289,59 +272,70 @@ func (v *validator) limits() {
 	}
 }
 
-func (v *validator) tools() {
-	seen := make(map[string]bool)
-	for i, tool := range v.Tools {
-		field := fmt.Sprintf("tools[%d]", i)
-		switch {
-		case tool.Name == "":
-			v.report(field, "has no name")
-		case seen[tool.Name]:
-			v.report(field+".name", "%q is listed twice", tool.Name)
+// bounds checks the limits of the entry, or of a helper.
+func (v *validator) bounds(prefix string, l Limits) {
+	if l.Memory != 0 && l.Memory < leastMemory {
+		v.report(prefix+"limits.memory", "is less than 6MB, the least that an engine takes")
+	}
+	if l.CPUs != 0 && !(l.CPUs >= leastCPUs && l.CPUs <= 1<<16) {
+		v.report(prefix+"limits.cpus", "is %v, want 0.01 or more", l.CPUs)
+	}
+	for field, limit := range map[string]int64{"pids": l.PIDs, "shm": l.Shm, "tmp": l.Tmp} {
+		if limit < 0 {
+			v.report(prefix+"limits."+field, "is negative")
 		}
-		seen[tool.Name] = true
 	}
 }
 
 // templates checks every template of the entry against its config.
 func (v *validator) templates() {
-	config, problems := compileSchema(v.Config)
+	config, problems := setting.Compile(v.Config)
 	for _, problem := range problems {
 		v.report(problem.Field, "%s", problem.Text)
 	}
 	if problems != nil {
-		config, _ = compileSchema(openConfig())
+		config, _ = setting.Compile(setting.Open())
 	}
-	check := func(field, template string) { v.template(config, field, template) }
-	for i, template := range v.Entrypoint {
-		check(fmt.Sprintf("entrypoint[%d]", i), template)
+	v.settings = config
+	for i, text := range v.Entrypoint {
+		v.template(fmt.Sprintf("entrypoint[%d]", i), text)
 	}
-	for i, template := range v.Command {
-		check(fmt.Sprintf("command[%d]", i), template)
+	for i, text := range v.Command {
+		v.template(fmt.Sprintf("command[%d]", i), text)
 	}
+	v.template("user", v.User)
 	for _, e := range v.Env {
-		check("env."+e.Name, e.Value)
+		v.template("env."+e.Name, e.Value)
 	}
 	if v.Remote != nil {
 		for name, header := range v.Remote.Headers {
-			check("remote.headers."+name, header)
+			v.template("remote.headers."+name, header)
 		}
 		if strings.Contains(v.Remote.URL, "{{") {
 			v.report("remote.url", "takes no templates")
 		}
 	}
-	for i, m := range v.Mounts {
-		field := fmt.Sprintf("mounts[%d]", i)
-		v.mount(field, m)
-		check(field+".source", m.Source)
-		check(field+".target", m.Target)
+	v.mounts("", v.Mounts)
+}
+
+func (v *validator) mounts(prefix string, mounts []Mount) {
+	for i, m := range mounts {
+		field := fmt.Sprintf("%smounts[%d]", prefix, i)
+		v.mount(field, m, mounts)
+		v.template(field+".source", m.Source)
+		v.template(field+".target", m.Target)
 	}
 }
 
 // mount checks what can be known before the settings are.
-func (v *validator) mount(field string, m Mount) {
-	if m.Source == "" {
+func (v *validator) mount(field string, m Mount, all []Mount) {
+	switch {
+	case m.Source == "" && m.Volume == "":
 		v.report(field, "has no source")
+	case m.Source != "" && m.Volume != "":
+		v.report(field, "has a source and a volume; only one of them may be")
+	case m.Volume != "" && !volumeName.MatchString(m.Volume):
+		v.report(field+".volume", "is %q, which is not the name of a volume", m.Volume)
 	}
 	switch literal := !strings.Contains(m.Target, "{{"); {
 	case m.Target == "":
@@ -351,41 +345,60 @@ func (v *validator) mount(field string, m Mount) {
 		v.report(field+".target", "is %q, want an absolute path", m.Target)
 	case literal && path.Clean(m.Target) == "/":
 		v.report(field+".target", "is the root of the container")
-	case literal && slices.ContainsFunc(v.Mounts, func(o Mount) bool { return o != m && o.Target == m.Target }):
+	case literal && slices.ContainsFunc(all, func(o Mount) bool { return o != m && o.Target == m.Target }):
 		v.report(field+".target", "%s is mounted twice", m.Target)
 	}
 }
 
-func (v *validator) template(config schema, field, template string) {
-	if strings.ContainsRune(template, 0) {
+// template checks one template: what it uses must be there, and be one text.
+func (v *validator) template(field, text string) {
+	if strings.ContainsRune(text, 0) {
 		v.report(field, "holds a NUL character")
 	}
-	parts, err := parseTemplate(template)
+	if !strings.Contains(text, "{{") {
+		return
+	}
+	parts, err := template.Parse(text)
 	if err != nil {
 		v.report(field, "%v", err)
 		return
 	}
 	for _, p := range parts {
-		if p.path == nil {
+		if p.Path == nil {
 			continue
 		}
-		if p.path[0] != "config" || len(p.path) == 1 {
-			v.report(field, "uses %q; the settings are below config, such as config.url", p.name())
+		if p.Path[0] == "arguments" && v.arguments != nil && len(p.Path) > 1 {
+			if problem := misused(p, *v.arguments, len(parts) == 1, "takes no arguments", "among the arguments"); problem != "" {
+				v.report(field, "%s", problem)
+			}
 			continue
 		}
-		setting, known := config.at(p.path[1:])
-		kinds := kinds(setting)
-		switch {
-		case config.root == nil:
-			v.report(field, "uses %s, but the entry has no config", p.name())
-		case !known:
-			v.report(field, "uses %s, which is not in the config%s", p.name(), suggestion(p.path[len(p.path)-1], config.names(p.path[1:len(p.path)-1])))
-		case slices.Equal(kinds, []string{"object"}):
-			v.report(field, "uses %s, which is an object", p.name())
-		case slices.Equal(kinds, []string{"array"}) && len(parts) == 1 && !p.calls("into", "first", "last"):
-			v.report(field, "uses %s, which is a list; add |into, |first or |last", p.name())
-		case slices.Equal(kinds, []string{"array"}) && len(parts) > 1 && !p.calls("first", "last"):
-			v.report(field, "uses %s, which is a list and must stand alone; or add |first or |last", p.name())
+		if p.Path[0] != "config" || len(p.Path) == 1 {
+			v.report(field, "uses %q; the settings are below config, such as config.url", p.Name())
+			continue
+		}
+		if problem := misused(p, v.settings, len(parts) == 1, "has no config", "in the config"); problem != "" {
+			v.report(field, "%s", problem)
 		}
 	}
+}
+
+// misused says what is wrong with a placeholder; "" if nothing is.
+func misused(p template.Part, known setting.Schema, alone bool, none, where string) string {
+	found, ok := known.At(p.Path[1:])
+	kinds := setting.Kinds(found)
+	switch {
+	case known.Empty():
+		return fmt.Sprintf("uses %s, but the entry %s", p.Name(), none)
+	case !ok:
+		near := spelling.Suggestion(p.Path[len(p.Path)-1], known.Names(p.Path[1:len(p.Path)-1]))
+		return fmt.Sprintf("uses %s, which is not %s%s", p.Name(), where, near)
+	case slices.Equal(kinds, []string{"object"}):
+		return fmt.Sprintf("uses %s, which is an object", p.Name())
+	case slices.Equal(kinds, []string{"array"}) && alone && !p.Calls("into", "first", "last"):
+		return fmt.Sprintf("uses %s, which is a list; add |into, |first or |last", p.Name())
+	case slices.Equal(kinds, []string{"array"}) && !alone && !p.Calls("first", "last"):
+		return fmt.Sprintf("uses %s, which is a list and must stand alone; or add |first or |last", p.Name())
+	}
+	return ""
 }

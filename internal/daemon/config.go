@@ -19,7 +19,8 @@ import (
 
 // A Config is the content of a configuration file.
 type Config struct {
-	// Catalogs are files in the native format, on top of the built-in one.
+	// Catalogs are files and folders in any format that can be read, on top of
+	// the built-in catalog.
 	Catalogs []string `yaml:"catalogs"`
 	// Expose are the groups that are listed; empty is [DefaultExpose].
 	Expose []meta.Group `yaml:"expose"`

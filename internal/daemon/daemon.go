@@ -13,7 +13,6 @@ import (
 	"slices"
 	"time"
 
-	builtin "github.com/dockgate/dockgate/catalog"
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/catalog"
@@ -36,6 +35,9 @@ type Options struct {
 	// State is the state folder.
 	State  string
 	Config Config
+	// OwnCatalog is the user's own catalog, in the native format; it is read
+	// if it is there.
+	OwnCatalog string
 	// Servers are active in this process, on top of what the user has added.
 	Servers []string
 	// Engine says which engine to use; the state folder is filled in.
@@ -90,7 +92,7 @@ func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
 	if err := d.narrow(); err != nil {
 		return nil, err
 	}
-	if d.Catalog, d.Notes, err = LoadCatalog(o.Config.Catalogs); err != nil {
+	if d.Catalog, d.Notes, err = LoadCatalog(ctx, o); err != nil {
 		return nil, err
 	}
 	for _, name := range o.Servers {
@@ -110,30 +112,6 @@ func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
 	}
 	d.wire()
 	return d, d.openGateway()
-}
-
-// LoadCatalog reads the built-in catalog and those named, of which later ones win.
-func LoadCatalog(paths []string) (*catalog.Catalog, []catalog.Note, error) {
-	files := make([]catalog.File, 0, len(paths)+1)
-	own, err := catalog.Parse(catalog.Origin{Catalog: "built-in", Kind: catalog.BuiltIn}, builtin.Servers())
-	if err != nil {
-		return nil, nil, err
-	}
-	files = append(files, own)
-	var problems []error
-	for _, path := range paths {
-		file, err := catalog.Load(catalog.User, path)
-		if err != nil {
-			problems = append(problems, err)
-			continue
-		}
-		files = append(files, file)
-	}
-	if len(problems) > 0 {
-		return nil, nil, errors.Join(problems...)
-	}
-	merged, notes := catalog.Merge(files...)
-	return merged, notes, nil
 }
 
 // openRecord opens the approvals, and prepares the audit record.
@@ -272,8 +250,16 @@ func (d *Daemon) unlock(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, e
 	spec.Secrets = slices.Clone(spec.Secrets)
 	for i := range spec.Secrets {
 		for _, f := range found {
-			if f.Name == spec.Secrets[i].Name {
-				spec.Secrets[i].Value = f.Value
+			if f.Name != spec.Secrets[i].Name {
+				continue
+			}
+			spec.Secrets[i].Value = f.Value
+			if spec.Secrets[i].File {
+				path, err := d.Planner.Host.SecretFile(spec.Server, spec.Secrets[i], f.Value.Reveal())
+				if err != nil {
+					return sandbox.Spec{}, err
+				}
+				spec.Secrets[i].Value = secret.NewValue(path)
 			}
 		}
 	}

@@ -54,19 +54,19 @@ func NewFinding(subject, text string, err error) Finding {
 // state folder, audit record, disk and engine. What cannot be looked at is a
 // finding, so Examine has no error.
 func Examine(ctx context.Context, o Options) []Finding {
-	findings := []Finding{examineCatalogs(o.Config.Catalogs)}
+	findings := []Finding{examineCatalogs(ctx, o)}
 	stateID, state := examineState(ctx, o.State)
 	findings = append(findings, state...)
 	return append(findings, examineEngine(ctx, o, stateID)...)
 }
 
-func examineCatalogs(paths []string) Finding {
-	merged, notes, err := LoadCatalog(paths)
+func examineCatalogs(ctx context.Context, o Options) Finding {
+	merged, notes, err := LoadCatalog(ctx, o)
 	if err != nil {
 		return NewFinding("catalogs", "", err)
 	}
 	text := fmt.Sprintf("%d servers, from the built-in catalog", len(merged.Servers()))
-	for _, path := range paths {
+	for _, path := range o.catalogs() {
 		text += ", " + path
 	}
 	if len(notes) > 0 {

@@ -19,7 +19,7 @@ func statHost(path string) (sandbox.HostPath, error) {
 	if err != nil {
 		return sandbox.HostPath{}, err
 	}
-	found := sandbox.HostPath{Real: real, Socket: !info.IsDir() && !info.Mode().IsRegular()}
+	found := sandbox.HostPath{Real: real, Socket: !info.IsDir() && !info.Mode().IsRegular(), Folder: info.IsDir()}
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok {
 		found.Owner = fmt.Sprintf("%d:%d", owner.Uid, owner.Gid)
 	}

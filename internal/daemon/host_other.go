@@ -20,5 +20,5 @@ func statHost(path string) (sandbox.HostPath, error) {
 	if err != nil {
 		return sandbox.HostPath{}, err
 	}
-	return sandbox.HostPath{Real: real, Socket: !info.IsDir() && !info.Mode().IsRegular()}, nil
+	return sandbox.HostPath{Real: real, Socket: !info.IsDir() && !info.Mode().IsRegular(), Folder: info.IsDir()}, nil
 }

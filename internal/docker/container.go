@@ -58,7 +58,7 @@ func containerOptions(spec sandbox.Spec, name string, labels map[string]string) 
 			Cmd:          exactly(spec.Command),
 			WorkingDir:   spec.WorkingDir,
 			User:         spec.User,
-			Env:          environment(spec),
+			Env:          spec.Environ(),
 			Labels:       labels,
 			AttachStdin:  true,
 			AttachStdout: true,
@@ -74,12 +74,13 @@ func containerOptions(spec sandbox.Spec, name string, labels map[string]string) 
 			Init:           &yes,
 			LogConfig:      container.LogConfig{Type: "none"},
 			NetworkMode:    network,
+			ExtraHosts:     spec.ExtraHosts,
 			IpcMode:        container.IPCModePrivate,
 			ReadonlyRootfs: true,
 			CapDrop:        []string{"ALL"},
 			SecurityOpt:    []string{"no-new-privileges"},
 			Tmpfs:          tmpfs(spec.Tmpfs),
-			Mounts:         mounts(spec.Mounts),
+			Mounts:         mounts(spec.Binds()),
 			ShmSize:        spec.Limits.Shm,
 			Resources: container.Resources{
 				Memory:     spec.Limits.Memory,
@@ -97,19 +98,6 @@ func containerOptions(spec sandbox.Spec, name string, labels map[string]string) 
 // and the Spec is already complete.
 func exactly(words []string) []string { return append([]string{}, words...) }
 
-func environment(spec sandbox.Spec) []string {
-	env := make([]string, 0, len(spec.Env)+len(spec.Secrets))
-	for _, variable := range spec.Env {
-		env = append(env, variable.Name+"="+variable.Value)
-	}
-	for _, secret := range spec.Secrets {
-		if secret.Value.Set() {
-			env = append(env, secret.Env+"="+secret.Value.Reveal())
-		}
-	}
-	return env
-}
-
 func tmpfs(all []sandbox.Tmpfs) map[string]string {
 	options := make(map[string]string, len(all))
 	for _, t := range all {
@@ -122,6 +110,10 @@ func tmpfs(all []sandbox.Tmpfs) map[string]string {
 func mounts(all []sandbox.Mount) []mount.Mount {
 	binds := make([]mount.Mount, 0, len(all))
 	for _, m := range all {
+		if m.Volume != "" {
+			binds = append(binds, mount.Mount{Type: mount.TypeVolume, Source: m.Volume, Target: m.Target, ReadOnly: m.ReadOnly})
+			continue
+		}
 		binds = append(binds, mount.Mount{
 			// Unlike the older Binds, a mount whose source is missing fails.
 			Type:        mount.TypeBind,

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -163,13 +164,38 @@ func (p *Planner) entry(server string) (catalog.Server, error) {
 
 // Supported returns nil if an entry can be run, else an [*UnsupportedError].
 func Supported(entry catalog.Server) error {
-	switch {
-	case entry.Unsupported != "":
-		return &UnsupportedError{Server: entry.Name, Reason: entry.Unsupported}
-	case entry.Remote != nil:
-		return &UnsupportedError{Server: entry.Name, Reason: "remote servers are not supported yet"}
+	reason := ""
+	switch entry.Runs() {
+	case catalog.KindUnsupported:
+		reason = entry.Unsupported
+	case catalog.KindRemote:
+		reason = "remote servers are not supported yet"
+	case catalog.KindProgram:
+		reason = "packages and files (" + entry.Program.String() + ") are not run in runtime images yet"
+	case catalog.KindExec:
+		reason = "processes in containers of yours (" + entry.Exec.Container + ") are not supported yet"
+	case catalog.KindTools:
+		reason = "servers with a container for each call of a tool are not supported yet"
+	case catalog.KindContainer:
+		switch {
+		case entry.HTTP != nil:
+			reason = "servers that listen on a port of their container are not supported yet"
+		case len(entry.Helpers) > 0:
+			reason = "servers that need other containers (" + helpers(entry) + ") are not supported yet"
+		}
 	}
-	return nil
+	if reason == "" {
+		return nil
+	}
+	return &UnsupportedError{Server: entry.Name, Reason: reason}
+}
+
+func helpers(entry catalog.Server) string {
+	names := make([]string, len(entry.Helpers))
+	for i, helper := range entry.Helpers {
+		names[i] = helper.Name
+	}
+	return strings.Join(names, ", ")
 }
 
 func (p *Planner) compile(ctx context.Context, who principal.Principal, entry catalog.Server, image sandbox.Image, forgotten int) (Plan, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/catalog/template"
 )
 
 // The limits of a server whose entry names none. Memory, processor and
@@ -43,6 +44,8 @@ type HostPath struct {
 	Owner string
 	// Socket reports that it is neither file nor folder but a socket or device.
 	Socket bool
+	// Folder reports that it is a folder.
+	Folder bool
 }
 
 // A Problem is one reason why an entry cannot be compiled.
@@ -88,6 +91,7 @@ func Compile(entry catalog.Server, settings map[string]any, image Image, host Ho
 		WorkingDir: image.Config.WorkingDir,
 		User:       image.Config.User,
 		Network:    effectiveNetwork(entry.Network.Mode),
+		ExtraHosts: entry.ExtraHosts,
 		Limits:     effectiveLimits(entry.Limits),
 		Stop:       entry.Timeouts.Stop,
 	}
@@ -97,15 +101,21 @@ func Compile(entry catalog.Server, settings map[string]any, image Image, host Ho
 	if len(entry.Command) > 0 {
 		spec.Command = c.expandAll("command", entry.Command)
 	}
+	if entry.WorkingDir != "" {
+		spec.WorkingDir = entry.WorkingDir
+	}
 	spec.Env = c.variables()
 	spec.Secrets = requiredSecrets(entry.Secrets)
 	spec.Mounts = c.mounts()
-	spec.Tmpfs = tmpfs(image.Config.Volumes, spec.Mounts, cmp.Or(entry.Limits.Tmp, DefaultTmp))
+	spec.Tmpfs = tmpfs(slices.Concat(image.Config.Volumes, entry.Tmpfs), spec.Mounts, cmp.Or(entry.Limits.Tmp, DefaultTmp))
 	if c.owner != "" {
 		spec.User = c.owner
 	}
-	if entry.User != "" {
-		spec.User = entry.User
+	if user := strings.Join(c.expand("user", entry.User), ""); user != "" {
+		spec.User = user
+		if problem := catalog.CheckUser(user); problem != "" {
+			c.refuse("user", "%s", problem)
+		}
 	}
 	if len(spec.Entrypoint)+len(spec.Command) == 0 {
 		c.refuse("command", "neither the entry nor the image has a command")
@@ -129,8 +139,8 @@ func (c *compiler) refuse(field, format string, args ...any) {
 	c.problems = append(c.problems, Problem{Field: field, Text: fmt.Sprintf(format, args...)})
 }
 
-func (c *compiler) expand(field, template string) []string {
-	expanded, err := catalog.Expand(template, c.values)
+func (c *compiler) expand(field, text string) []string {
+	expanded, err := template.Expand(text, c.values)
 	if err != nil {
 		c.refuse(field, "%v", err)
 	}
@@ -149,26 +159,32 @@ func (c *compiler) expandAll(field string, templates []string) []string {
 // the root file system is read-only.
 func writableHome() []Variable {
 	return []Variable{
-		{"HOME", tmp},
-		{"TMPDIR", tmp},
-		{"XDG_CACHE_HOME", tmp + "/.cache"},
-		{"XDG_CONFIG_HOME", tmp + "/.config"},
-		{"XDG_DATA_HOME", tmp + "/.local/share"},
-		{"XDG_STATE_HOME", tmp + "/.local/state"},
-		{"npm_config_cache", tmp + "/.npm"},
-		{"UV_CACHE_DIR", tmp + "/.cache/uv"},
+		{Name: "HOME", Value: tmp},
+		{Name: "TMPDIR", Value: tmp},
+		{Name: "XDG_CACHE_HOME", Value: tmp + "/.cache"},
+		{Name: "XDG_CONFIG_HOME", Value: tmp + "/.config"},
+		{Name: "XDG_DATA_HOME", Value: tmp + "/.local/share"},
+		{Name: "XDG_STATE_HOME", Value: tmp + "/.local/state"},
+		{Name: "npm_config_cache", Value: tmp + "/.npm"},
+		{Name: "UV_CACHE_DIR", Value: tmp + "/.cache/uv"},
 	}
 }
 
 func (c *compiler) variables() []Variable {
 	env := writableHome()
 	for _, v := range c.entry.Env {
-		value := strings.Join(c.expand("env."+v.Name, v.Value), ",")
+		// Where a secret stands in a value no setting does, see
+		// [catalog.Server.Validate]; so no setting can bring one in.
+		secrets := catalog.SecretsIn(v.Value, c.entry.Secrets)
+		value := v.Value
+		if len(secrets) == 0 {
+			value = strings.Join(c.expand("env."+v.Name, v.Value), ",")
+		}
 		if value == "" {
 			continue
 		}
 		env = slices.DeleteFunc(env, func(other Variable) bool { return other.Name == v.Name })
-		env = append(env, Variable{Name: v.Name, Value: value})
+		env = append(env, Variable{Name: v.Name, Value: value, Secrets: secrets})
 	}
 	return env
 }
@@ -178,7 +194,7 @@ func requiredSecrets(wanted []catalog.Secret) []Secret {
 	for _, s := range wanted {
 		secrets = append(secrets, Secret{
 			Name: s.Name, From: s.Variable(), Env: s.Env,
-			Required: s.Required, Instructions: s.Instructions,
+			Required: s.Required, File: s.File, Instructions: s.Instructions,
 		})
 	}
 	return secrets
@@ -208,7 +224,8 @@ func tmpfs(volumes []string, mounts []Mount, size int64) []Tmpfs {
 	places := []Tmpfs{{Target: tmp, Size: size}}
 	for _, volume := range volumes {
 		mounted := slices.ContainsFunc(mounts, func(m Mount) bool { return m.Target == volume })
-		if !mounted && volume != tmp {
+		known := slices.ContainsFunc(places, func(t Tmpfs) bool { return t.Target == volume })
+		if !mounted && !known {
 			places = append(places, Tmpfs{Target: volume, Size: size})
 		}
 	}

@@ -31,8 +31,12 @@ type Grant struct {
 	// engine cannot enforce it yet and Network is wider.
 	Requested catalog.Network `json:"requested,omitzero"`
 	Mounts    []Mount         `json:"mounts,omitempty"`
-	Env       []Variable      `json:"env,omitempty"`
-	// Secrets are "VARIABLE" or "VARIABLE from OTHER".
+	// ExtraHosts are names that the entry gives addresses.
+	ExtraHosts []string `json:"extra_hosts,omitempty"`
+	// WorkingDir is set where the entry names another than the image's.
+	WorkingDir string     `json:"working_dir,omitempty"`
+	Env        []Variable `json:"env,omitempty"`
+	// Secrets are "VARIABLE" or "VARIABLE from OTHER", and say which are files.
 	Secrets []string `json:"secrets,omitempty"`
 	// Unenforced are limits that this engine does not enforce, in its words.
 	Unenforced []string `json:"unenforced,omitempty"`
@@ -46,10 +50,10 @@ func NewGrant(entry catalog.Server, spec Spec, unenforced []string) Grant {
 		Image: spec.Image.Ref, Pin: spec.Image.Pin,
 		Command: slices.Concat(spec.Entrypoint, spec.Command),
 		User:    spec.User, Limits: spec.Limits, Network: spec.Network,
-		Mounts: spec.Mounts, Unenforced: unenforced,
+		Mounts: spec.Mounts, ExtraHosts: spec.ExtraHosts, WorkingDir: entry.WorkingDir, Unenforced: unenforced,
 	}
 	for _, v := range spec.Env { // what every server gets says nothing of this one
-		if !slices.Contains(writableHome(), v) {
+		if !slices.ContainsFunc(writableHome(), func(o Variable) bool { return o.Name == v.Name && o.Value == v.Value }) {
 			grant.Env = append(grant.Env, v)
 		}
 	}
@@ -60,6 +64,9 @@ func NewGrant(entry catalog.Server, spec Spec, unenforced []string) Grant {
 		name := s.Env
 		if s.From != s.Env {
 			name += " from " + s.From
+		}
+		if s.File {
+			name += " (a file, mounted read only)"
 		}
 		grant.Secrets = append(grant.Secrets, name)
 	}
@@ -94,7 +101,17 @@ func (g Grant) Lines() []string {
 		if m.ReadOnly {
 			mode = "read only"
 		}
+		if m.Volume != "" {
+			lines = append(lines, fmt.Sprintf("volume:    %s at %s (%s)", m.Volume, m.Target, mode))
+			continue
+		}
 		lines = append(lines, fmt.Sprintf("mount:     %s at %s (%s)", m.Source, m.Target, mode))
+	}
+	for _, line := range g.ExtraHosts {
+		lines = append(lines, "host:      "+line)
+	}
+	if g.WorkingDir != "" {
+		lines = append(lines, "folder:    "+g.WorkingDir)
 	}
 	for _, v := range g.Env {
 		lines = append(lines, fmt.Sprintf("variable:  %s=%s", v.Name, v.Value))

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/dockgate/dockgate/internal/catalog"
 )
 
 var errNotAbsolute = errors.New("is not an absolute path")
@@ -18,8 +20,12 @@ func (c *compiler) mounts() []Mount {
 	var mounts []Mount
 	for i, m := range c.entry.Mounts {
 		field := fmt.Sprintf("mounts[%d]", i)
-		sources := c.expand(field+".source", m.Source)
 		targets := c.expand(field+".target", m.Target)
+		if m.Volume != "" {
+			c.volumes(field, m, targets, &mounts)
+			continue
+		}
+		sources := c.expand(field+".source", m.Source)
 		if len(sources) == 0 { // an optional setting that is not set
 			continue
 		}
@@ -35,6 +41,17 @@ func (c *compiler) mounts() []Mount {
 		}
 	}
 	return mounts
+}
+
+// volumes adds a volume of the engine. No host path is behind it, so there is
+// nothing to admit but its target; the grant names it.
+func (c *compiler) volumes(field string, m catalog.Mount, targets []string, mounts *[]Mount) {
+	for _, target := range targets {
+		mount := Mount{Volume: m.Volume, Target: path.Clean(target), ReadOnly: m.ReadOnly}
+		if c.free(field, mount, *mounts) {
+			*mounts = append(*mounts, mount)
+		}
+	}
 }
 
 // admit replaces the source by its real path, or refuses it.
@@ -74,6 +91,33 @@ func (c *compiler) admit(field string, m *Mount) bool {
 		c.owner = found.Owner
 	}
 	return true
+}
+
+// SecretFile returns the real path of the file that a secret's value names.
+// Credentials lie in folders that are never mounted, so these are not refused
+// here; sockets and what is no file are, and every file on a remote engine. The
+// error is a [*CompileError], and does not quote the value.
+func (h Host) SecretFile(server string, s Secret, value string) (string, error) {
+	refuse := func(text string) (string, error) {
+		return "", &CompileError{Server: server, Problems: []Problem{{Field: "secrets." + s.Env, Text: text}}}
+	}
+	if h.RemoteEngine {
+		return refuse("the engine runs on another machine and does not see this one's files")
+	}
+	path, err := absolute(value, h.Home)
+	if err != nil {
+		return refuse("its value, which should be the path of a file, " + err.Error())
+	}
+	found, err := h.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return refuse("the file that its value names does not exist")
+	case err != nil:
+		return refuse("the file that its value names cannot be looked at")
+	case found.Socket || found.Folder:
+		return refuse("what its value names is no file")
+	}
+	return found.Real, nil
 }
 
 // free refuses targets that would hide what a container needs, or each other.

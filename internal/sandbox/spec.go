@@ -17,6 +17,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dockgate/dockgate/internal/catalog"
@@ -42,9 +44,11 @@ type Spec struct {
 	Secrets    []Secret   `json:"secrets,omitempty"`
 	// Network is NetworkNone or NetworkFull: nothing between is enforced yet.
 	Network catalog.NetworkMode `json:"network"`
-	Mounts  []Mount             `json:"mounts,omitempty"`
-	Tmpfs   []Tmpfs             `json:"tmpfs"`
-	Limits  Limits              `json:"limits"`
+	// ExtraHosts are "name:address", lines of /etc/hosts.
+	ExtraHosts []string `json:"extra_hosts,omitempty"`
+	Mounts     []Mount  `json:"mounts,omitempty"`
+	Tmpfs      []Tmpfs  `json:"tmpfs"`
+	Limits     Limits   `json:"limits"`
 	// Stop is how long the server may take to end, see [Process]; zero is
 	// [DefaultStop]. It changes nothing about what is started.
 	Stop time.Duration `json:"-"`
@@ -65,6 +69,9 @@ func (s Spec) Ladder() (afterEOF, afterTerm time.Duration) {
 type Variable struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
+	// Secrets are variables of secrets whose values take the place of
+	// ${VARIABLE} in Value, just before the start.
+	Secrets []string `json:"secrets,omitempty"`
 }
 
 // A Secret is a variable whose value arrives just before the start.
@@ -74,15 +81,61 @@ type Secret struct {
 	From     string `json:"from"`
 	Env      string `json:"env"`
 	Required bool   `json:"required,omitempty"`
+	// File says that the value is the path of a file on the host, which is
+	// mounted read-only at [Secret.Target].
+	File bool `json:"file,omitempty"`
 	// Instructions are for the error when a required one is missing.
 	Instructions string `json:"-"`
 	// Value is filled in by whoever starts the Spec.
 	Value secret.Value `json:"-"`
 }
 
-// A Mount binds a host path into the container.
+// Target is where the file of a File secret is mounted; the container finds it
+// there by the secret's variable.
+func (s Secret) Target() string { return "/run/secrets/" + s.Env }
+
+// Environ returns the variables of the container as "NAME=value", with the
+// secrets that have a value filled in. It is not to be shown or kept.
+func (s Spec) Environ() []string {
+	env := make([]string, 0, len(s.Env)+len(s.Secrets))
+	for _, v := range s.Env {
+		value := v.Value
+		for _, secret := range s.Secrets {
+			if slices.Contains(v.Secrets, secret.Env) {
+				value = strings.ReplaceAll(value, "${"+secret.Env+"}", secret.Value.Reveal())
+			}
+		}
+		env = append(env, v.Name+"="+value)
+	}
+	for _, secret := range s.Secrets {
+		switch {
+		case !secret.Value.Set():
+		case secret.File:
+			env = append(env, secret.Env+"="+secret.Target())
+		default:
+			env = append(env, secret.Env+"="+secret.Value.Reveal())
+		}
+	}
+	return env
+}
+
+// Binds returns the mounts of the container, the files of secrets among them.
+func (s Spec) Binds() []Mount {
+	mounts := slices.Clone(s.Mounts)
+	for _, secret := range s.Secrets {
+		if secret.File && secret.Value.Set() {
+			mounts = append(mounts, Mount{Source: secret.Value.Reveal(), Target: secret.Target(), ReadOnly: true})
+		}
+	}
+	return mounts
+}
+
+// A Mount binds a host path, or a volume of the engine, into the container.
 type Mount struct {
-	Source   string `json:"source"`
+	// Source is a host path; empty if Volume is set.
+	Source string `json:"source,omitempty"`
+	// Volume is the name of a volume, which is made if it is not there.
+	Volume   string `json:"volume,omitempty"`
 	Target   string `json:"target"`
 	ReadOnly bool   `json:"read_only"`
 }

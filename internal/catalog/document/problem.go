@@ -1,4 +1,4 @@
-package catalog
+package document
 
 import (
 	"cmp"
@@ -51,7 +51,8 @@ func (p Problems) Hint() string {
 	return "nothing was loaded; correct these lines and check them with: dockgate catalog validate FILE"
 }
 
-func (p Problems) sort() {
+// Sort puts the problems into the order of their lines.
+func (p Problems) Sort() {
 	slices.SortStableFunc(p, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Text, b.Text))
 	})

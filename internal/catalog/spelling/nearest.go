@@ -1,4 +1,6 @@
-package catalog
+// Package spelling finds the known names that are most like an unknown one, so
+// that an error can say what was probably meant.
+package spelling
 
 import (
 	"cmp"
@@ -39,9 +41,9 @@ func nearest(name string, candidates []string, limit int) []string {
 	return names
 }
 
-// suggestion returns "; did you mean …?" if a candidate is at most two edits
+// Suggestion returns "; did you mean …?" if a candidate is at most two edits
 // away from name, else nothing.
-func suggestion(name string, candidates []string) string {
+func Suggestion(name string, candidates []string) string {
 	found := nearest(name, candidates, 1)
 	if len(found) == 0 || edits(strings.ToLower(name), strings.ToLower(found[0])) > 2 {
 		return ""

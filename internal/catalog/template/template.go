@@ -1,4 +1,9 @@
-package catalog
+// Package template fills in the texts of an entry that depend on settings.
+//
+// It knows no more than placeholders and a few functions, so that what a
+// catalog can make of a user's settings can be read in it. It refuses
+// functions that it does not know, and a list where one text is wanted.
+package template
 
 import (
 	"encoding/json"
@@ -25,24 +30,24 @@ import (
 // one result, in which a missing value is nothing. A list without "into",
 // "first" or "last" is an error, and so is an object.
 func Expand(template string, root map[string]any) ([]string, error) {
-	parts, err := parseTemplate(template)
+	parts, err := Parse(template)
 	if err != nil {
 		return nil, err
 	}
-	if len(parts) == 1 && parts[0].path != nil {
+	if len(parts) == 1 && parts[0].Path != nil {
 		value, err := parts[0].evaluate(root)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("template %q: %w", template, err)
 		case value.list && !value.spread:
-			return nil, fmt.Errorf("template %q: %s is a list; add |into, |first or |last", template, parts[0].name())
+			return nil, fmt.Errorf("template %q: %s is a list; add |into, |first or |last", template, parts[0].Name())
 		}
 		return value.items, nil
 	}
 	var whole strings.Builder
 	for _, p := range parts {
-		if p.path == nil {
-			whole.WriteString(p.literal)
+		if p.Path == nil {
+			whole.WriteString(p.Literal)
 			continue
 		}
 		value, err := p.evaluate(root)
@@ -50,7 +55,7 @@ func Expand(template string, root map[string]any) ([]string, error) {
 		case err != nil:
 			return nil, fmt.Errorf("template %q: %w", template, err)
 		case value.list:
-			return nil, fmt.Errorf("template %q: %s is a list, which must stand alone; or add |first or |last", template, p.name())
+			return nil, fmt.Errorf("template %q: %s is a list, which must stand alone; or add |first or |last", template, p.Name())
 		case len(value.items) == 1:
 			whole.WriteString(value.items[0])
 		}
@@ -58,30 +63,34 @@ func Expand(template string, root map[string]any) ([]string, error) {
 	return []string{whole.String()}, nil
 }
 
-// A part is a piece of a template: a placeholder if it has a path, else text.
-type part struct {
-	literal   string
-	path      []string
-	functions []function
+// A Part is a piece of a template: a placeholder if it has a Path, else text.
+type Part struct {
+	Literal string
+	// Path leads to the value, such as "config", "url".
+	Path      []string
+	Functions []Function
 }
 
-type function struct{ name, argument string }
+// A Function changes a value on its way.
+type Function struct{ Name, Argument string }
 
-func (p part) name() string { return strings.Join(p.path, ".") }
+// Name returns the path, dotted.
+func (p Part) Name() string { return strings.Join(p.Path, ".") }
 
-func (p part) calls(names ...string) bool {
-	return slices.ContainsFunc(p.functions, func(f function) bool { return slices.Contains(names, f.name) })
+// Calls reports whether the placeholder uses one of the functions.
+func (p Part) Calls(names ...string) bool {
+	return slices.ContainsFunc(p.Functions, func(f Function) bool { return slices.Contains(names, f.Name) })
 }
 
-// parseTemplate splits a template into its parts. An empty template has one
+// Parse splits a template into its parts. An empty template has one
 // part, the empty text.
-func parseTemplate(template string) ([]part, error) {
-	var parts []part
+func Parse(template string) ([]Part, error) {
+	var parts []Part
 	rest := template
 	for {
 		text, after, found := strings.Cut(rest, "{{")
 		if text != "" || (!found && len(parts) == 0) {
-			parts = append(parts, part{literal: text})
+			parts = append(parts, Part{Literal: text})
 		}
 		if !found {
 			return parts, nil
@@ -99,34 +108,34 @@ func parseTemplate(template string) ([]part, error) {
 	}
 }
 
-func parsePlaceholder(inner string) (part, error) {
+func parsePlaceholder(inner string) (Part, error) {
 	pieces := strings.Split(inner, "|")
 	path := strings.Split(strings.TrimSpace(pieces[0]), ".")
 	for _, segment := range path {
 		if segment == "" || strings.ContainsAny(segment, " \t\r\n{}") {
-			return part{}, fmt.Errorf("%q is not the name of a setting", strings.TrimSpace(pieces[0]))
+			return Part{}, fmt.Errorf("%q is not the name of a setting", strings.TrimSpace(pieces[0]))
 		}
 	}
-	p := part{path: path}
+	p := Part{Path: path}
 	for _, piece := range pieces[1:] {
 		name, argument, has := strings.Cut(strings.TrimSpace(piece), ":")
 		switch name {
 		case "volume", "volume-target", "into", "first", "last":
 			if has {
-				return part{}, fmt.Errorf("function %q takes no argument", name)
+				return Part{}, fmt.Errorf("function %q takes no argument", name)
 			}
 		case "or":
 			if !has {
-				return part{}, fmt.Errorf("function %q needs an argument, such as or:value", name)
+				return Part{}, fmt.Errorf("function %q needs an argument, such as or:value", name)
 			}
 		case "mount_as":
 			if !strings.HasPrefix(argument, "/") {
-				return part{}, fmt.Errorf("function %q needs an absolute path, such as mount_as:/data:ro", name)
+				return Part{}, fmt.Errorf("function %q needs an absolute path, such as mount_as:/data:ro", name)
 			}
 		default:
-			return part{}, fmt.Errorf("unknown function %q", name)
+			return Part{}, fmt.Errorf("unknown function %q", name)
 		}
-		p.functions = append(p.functions, function{name, argument})
+		p.Functions = append(p.Functions, Function{name, argument})
 	}
 	return p, nil
 }
@@ -144,30 +153,30 @@ func (v value) empty() bool {
 	return len(v.items) == 0 || (!v.list && v.items[0] == "")
 }
 
-func (p part) evaluate(root map[string]any) (value, error) {
+func (p Part) evaluate(root map[string]any) (value, error) {
 	found, err := p.lookUp(root)
 	if err != nil {
 		return value{}, err
 	}
-	v, err := valueOf(p.name(), found)
+	v, err := valueOf(p.Name(), found)
 	if err != nil {
 		return value{}, err
 	}
-	for _, f := range p.functions {
+	for _, f := range p.Functions {
 		v = f.apply(v)
 	}
 	return v, nil
 }
 
-func (p part) lookUp(root map[string]any) (any, error) {
+func (p Part) lookUp(root map[string]any) (any, error) {
 	var current any = root
-	for i, segment := range p.path {
+	for i, segment := range p.Path {
 		if current == nil {
 			return nil, nil
 		}
 		object, ok := current.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("%s is not an object", strings.Join(p.path[:i], "."))
+			return nil, fmt.Errorf("%s is not an object", strings.Join(p.Path[:i], "."))
 		}
 		current = object[segment]
 	}
@@ -217,18 +226,18 @@ func scalar(name string, found any) (string, error) {
 	return "", fmt.Errorf("%s is neither text, a number, a boolean nor a list of these", name)
 }
 
-func (f function) apply(v value) value {
+func (f Function) apply(v value) value {
 	each := func(change func(string) string) value {
 		for i, item := range v.items {
 			v.items[i] = change(item)
 		}
 		return v
 	}
-	switch f.name {
+	switch f.Name {
 	case "volume":
 		return each(func(p string) string { return p + ":" + p })
 	case "mount_as":
-		return each(func(p string) string { return p + ":" + f.argument })
+		return each(func(p string) string { return p + ":" + f.Argument })
 	case "into":
 		v.spread = true
 	case "first":
@@ -241,8 +250,34 @@ func (f function) apply(v value) value {
 		}
 	case "or":
 		if v.empty() {
-			return value{items: []string{f.argument}}
+			return value{items: []string{f.Argument}}
 		}
 	}
 	return v
+}
+
+// String returns the part as it is written.
+func (p Part) String() string {
+	if p.Path == nil {
+		return p.Literal
+	}
+	var b strings.Builder
+	b.WriteString("{{" + p.Name())
+	for _, f := range p.Functions {
+		b.WriteString("|" + f.Name)
+		if f.Name == "or" || f.Name == "mount_as" {
+			b.WriteString(":" + f.Argument)
+		}
+	}
+	b.WriteString("}}")
+	return b.String()
+}
+
+// Join writes parts as one template.
+func Join(parts []Part) string {
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString(p.String())
+	}
+	return b.String()
 }

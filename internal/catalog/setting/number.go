@@ -1,4 +1,4 @@
-package catalog
+package setting
 
 import (
 	"encoding/json"

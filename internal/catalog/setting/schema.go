@@ -1,4 +1,4 @@
-package catalog
+package setting
 
 import (
 	"encoding/json"
@@ -9,23 +9,27 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/dockgate/dockgate/internal/catalog/document"
+	"github.com/dockgate/dockgate/internal/catalog/spelling"
 )
 
-// A schema is the compiled form of an entry's Config. The zero value is that
+// A Schema is the compiled form of an entry's Config. The zero value is that
 // of an entry without settings.
-type schema struct {
+type Schema struct {
 	root     *jsonschema.Schema
 	resolved *jsonschema.Resolved
 }
 
-// openConfig is a Config that admits every setting.
-func openConfig() json.RawMessage { return json.RawMessage(`{"additionalProperties":true}`) }
+// Open is a Config that admits every setting.
+func Open() json.RawMessage { return json.RawMessage(`{"additionalProperties":true}`) }
 
-// schemaProblems are what is wrong with a schema. Their fields are relative to
+// A SchemaError is what is wrong with a schema. Their fields are relative to
 // the entry, and they have no lines.
-type schemaProblems []Problem
+type SchemaError []document.Problem
 
-func (p schemaProblems) Error() string {
+// Error names each field.
+func (p SchemaError) Error() string {
 	texts := make([]string, len(p))
 	for i, problem := range p {
 		texts[i] = problem.Field + " " + problem.Text
@@ -33,17 +37,17 @@ func (p schemaProblems) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// compileSchema compiles a Config. It is an object's schema without
+// Compile compiles a Config. It is an object's schema without
 // references: those could lead in circles, in which validation never ends.
-func compileSchema(config json.RawMessage) (schema, schemaProblems) {
+func Compile(config json.RawMessage) (Schema, SchemaError) {
 	if config == nil || string(config) == "null" {
-		return schema{}, nil
+		return Schema{}, nil
 	}
 	root, resolved, err := resolve(config)
-	var problems schemaProblems
+	var problems SchemaError
 	if root != nil {
 		if root.Type != "" && root.Type != "object" {
-			problems = append(problems, Problem{Field: "config.type", Text: fmt.Sprintf("is %q; settings are an object", root.Type)})
+			problems = append(problems, document.Problem{Field: "config.type", Text: fmt.Sprintf("is %q; settings are an object", root.Type)})
 		}
 		problems = append(problems, checkSchema("config", root)...)
 	}
@@ -53,16 +57,19 @@ func compileSchema(config json.RawMessage) (schema, schemaProblems) {
 			known[problem.Field] = true
 		}
 		for _, problem := range locate(config, err) {
-			if !reported(known, problem.Field) {
+			if !document.Reported(known, problem.Field) {
 				problems = append(problems, problem)
 			}
 		}
 	}
 	if len(problems) > 0 {
-		return schema{}, problems
+		return Schema{}, problems
 	}
-	return schema{root, resolved}, nil
+	return Schema{root, resolved}, nil
 }
+
+// Empty reports that there are no settings.
+func (s Schema) Empty() bool { return s.root == nil }
 
 // resolve returns no schema if raw is none, and an error if it cannot be used.
 func resolve(raw json.RawMessage) (*jsonschema.Schema, *jsonschema.Resolved, error) {
@@ -76,14 +83,14 @@ func resolve(raw json.RawMessage) (*jsonschema.Schema, *jsonschema.Resolved, err
 
 // locate finds the properties that keep a schema from being one; the library
 // does not say.
-func locate(config json.RawMessage, cause error) schemaProblems {
+func locate(config json.RawMessage, cause error) SchemaError {
 	var members struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	var problems schemaProblems
+	var problems SchemaError
 	notOne := func(field string, err error) {
 		text := strings.TrimPrefix(innermost(err), "jsonschema.Schema: <anonymous schema>: ")
-		problems = append(problems, Problem{Field: field, Text: "is not a JSON Schema: " + text})
+		problems = append(problems, document.Problem{Field: field, Text: "is not a JSON Schema: " + text})
 	}
 	if json.Unmarshal(config, &members) == nil {
 		for _, name := range slices.Sorted(maps.Keys(members.Properties)) {
@@ -100,10 +107,10 @@ func locate(config json.RawMessage, cause error) schemaProblems {
 
 // checkSchema finds what the library lets pass: unknown types, required
 // settings that do not exist, and references.
-func checkSchema(field string, s *jsonschema.Schema) schemaProblems {
-	var problems schemaProblems
+func checkSchema(field string, s *jsonschema.Schema) SchemaError {
+	var problems SchemaError
 	report := func(field, format string, args ...any) {
-		problems = append(problems, Problem{Field: field, Text: fmt.Sprintf(format, args...)})
+		problems = append(problems, document.Problem{Field: field, Text: fmt.Sprintf(format, args...)})
 	}
 	if s == nil {
 		report(field, "is empty, want a JSON Schema")
@@ -115,7 +122,7 @@ func checkSchema(field string, s *jsonschema.Schema) schemaProblems {
 	known := []string{"null", "boolean", "integer", "number", "string", "array", "object"}
 	for _, name := range slices.Concat(s.Types, []string{s.Type}) {
 		if name != "" && !slices.Contains(known, name) {
-			report(field+".type", "is %q, which is no type%s", name, suggestion(name, known))
+			report(field+".type", "is %q, which is no type%s", name, spelling.Suggestion(name, known))
 		}
 	}
 	for _, name := range s.Required {
@@ -165,13 +172,13 @@ func children(s *jsonschema.Schema) []child {
 	return all
 }
 
-// at returns the schema of the setting that path leads to, and whether there
+// At returns the schema of the setting that path leads to, and whether there
 // may be such a setting. The schema is nil where any value may stand.
 //
 // Beyond the standard, a setting that the schema does not name is allowed only
 // if the schema says so by additionalProperties or patternProperties: else a
 // misspelt name would pass.
-func (s schema) at(path []string) (*jsonschema.Schema, bool) {
+func (s Schema) At(path []string) (*jsonschema.Schema, bool) {
 	current := s.root
 	if current == nil {
 		return nil, false
@@ -205,7 +212,7 @@ func property(s *jsonschema.Schema, name string) (*jsonschema.Schema, bool) {
 	}
 	// An object that says nothing of its members takes any.
 	open := len(s.Properties)+len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) == 0 && s.AdditionalProperties == nil
-	return nil, open && slices.Contains(kinds(s), "object")
+	return nil, open && slices.Contains(Kinds(s), "object")
 }
 
 // isFalse reports whether s is the schema "false", as the library reads it.
@@ -214,8 +221,8 @@ func isFalse(s *jsonschema.Schema) bool {
 	return err == nil && string(encoded) == "false"
 }
 
-// kinds returns the types that s admits; none if it does not say.
-func kinds(s *jsonschema.Schema) []string {
+// Kinds returns the types that s admits; none if it does not say.
+func Kinds(s *jsonschema.Schema) []string {
 	switch {
 	case s == nil:
 		return nil
@@ -227,15 +234,15 @@ func kinds(s *jsonschema.Schema) []string {
 	var all []string
 	for _, alternatives := range [][]*jsonschema.Schema{s.AnyOf, s.OneOf, s.AllOf} {
 		for _, alternative := range alternatives {
-			all = append(all, kinds(alternative)...)
+			all = append(all, Kinds(alternative)...)
 		}
 	}
 	return all
 }
 
-// names returns the settings of the object that path leads to.
-func (s schema) names(path []string) []string {
-	object, _ := s.at(path)
+// Names returns the settings of the object that path leads to.
+func (s Schema) Names(path []string) []string {
+	object, _ := s.At(path)
 	if object == nil {
 		return nil
 	}
@@ -244,7 +251,7 @@ func (s schema) names(path []string) []string {
 
 // alone returns the schema with nothing but its properties, against which one
 // setting can be judged by itself.
-func (s schema) alone() (*jsonschema.Resolved, error) {
+func (s Schema) alone() (*jsonschema.Resolved, error) {
 	properties := make(map[string]*jsonschema.Schema, len(s.root.Properties))
 	for name, sub := range s.root.Properties {
 		properties[name] = sub.CloneSchemas()
@@ -266,12 +273,4 @@ func innermost(err error) string {
 		}
 		err = inner
 	}
-}
-
-// join puts a name behind the path that leads to it; either may be empty.
-func join(path, name string) string {
-	if path == "" || name == "" {
-		return path + name
-	}
-	return path + "." + name
 }

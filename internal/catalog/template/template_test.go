@@ -1,4 +1,4 @@
-package catalog_test
+package template_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/catalog/template"
 )
 
 func TestExpand(t *testing.T) {
@@ -68,7 +68,7 @@ func TestExpand(t *testing.T) {
 		{"{{config.list|mount_as:/t|into}}", []string{"a:/t", "b:/t"}},
 	}
 	for _, tt := range tests {
-		got, err := catalog.Expand(tt.in, root)
+		got, err := template.Expand(tt.in, root)
 		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
 			t.Errorf("Expand(%q) = %q, %v, want %q", tt.in, got, err, tt.want)
 		}
@@ -92,7 +92,7 @@ func TestExpand(t *testing.T) {
 		{"{{config.url.x}}", "config.url is not an object"},
 	}
 	for _, tt := range failures {
-		got, err := catalog.Expand(tt.in, root)
+		got, err := template.Expand(tt.in, root)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("Expand(%q) = %q, %v, want an error with %s", tt.in, got, err, tt.want)
 		}
@@ -104,7 +104,7 @@ func TestExpandKeepsRoot(t *testing.T) {
 	list := []string{"/a"}
 	root := map[string]any{"config": map[string]any{"paths": list}}
 	for range 2 {
-		got, err := catalog.Expand("{{config.paths|volume|into}}", root)
+		got, err := template.Expand("{{config.paths|volume|into}}", root)
 		if err != nil || len(got) != 1 || got[0] != "/a:/a" {
 			t.Fatalf("Expand = %q, %v, want /a:/a", got, err)
 		}
@@ -118,16 +118,16 @@ func FuzzExpand(f *testing.F) {
 	for _, seed := range []string{"", "{{config.a}}", "x{{config.a|or:b}}y", "{{config.l|volume|into}}", "{{config.l|mount_as:/t:ro|first}}", "{{", "}}{{", "{{a.b|into|last}}"} {
 		f.Add(seed, "value")
 	}
-	f.Fuzz(func(t *testing.T, template, value string) {
+	f.Fuzz(func(t *testing.T, text, value string) {
 		root := map[string]any{"config": map[string]any{"a": value, "l": []any{value, "second"}}}
-		got, err := catalog.Expand(template, root)
+		got, err := template.Expand(text, root)
 		switch {
 		case err != nil && got != nil:
-			t.Errorf("Expand(%q) = %q and the error %v", template, got, err)
-		case err == nil && !strings.Contains(template, "{{") && (len(got) != 1 || got[0] != template):
-			t.Errorf("Expand(%q) = %q, want it unchanged", template, got)
+			t.Errorf("Expand(%q) = %q and the error %v", text, got, err)
+		case err == nil && !strings.Contains(text, "{{") && (len(got) != 1 || got[0] != text):
+			t.Errorf("Expand(%q) = %q, want it unchanged", text, got)
 		case len(got) > 2:
-			t.Errorf("Expand(%q) = %q, more results than the list has elements", template, got)
+			t.Errorf("Expand(%q) = %q, more results than the list has elements", text, got)
 		}
 	})
 }

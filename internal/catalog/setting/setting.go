@@ -1,4 +1,9 @@
-package catalog
+// Package setting judges a user's settings of a server by the JSON Schema of
+// its entry, and reads them from a command line.
+//
+// It refuses schemas with references, which could lead in circles, and
+// settings that the schema does not name.
+package setting
 
 import (
 	"bytes"
@@ -13,23 +18,25 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/dockgate/dockgate/internal/catalog/spelling"
 )
 
-// A SettingProblem is what is wrong with one setting.
-type SettingProblem struct {
+// A Problem is what is wrong with one setting.
+type Problem struct {
 	// Setting is the setting's path, dotted; empty if no single one is wrong.
 	Setting string
 	Text    string
 }
 
-// A SettingsError says what is wrong with the settings of a server.
-type SettingsError struct {
+// A Error says what is wrong with the settings of a server.
+type Error struct {
 	Server   string
-	Problems []SettingProblem
+	Problems []Problem
 }
 
 // Error names the server and each setting.
-func (e *SettingsError) Error() string {
+func (e *Error) Error() string {
 	texts := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
 		texts[i] = p.Text
@@ -41,7 +48,7 @@ func (e *SettingsError) Error() string {
 }
 
 // Hint shows the command that sets the first setting.
-func (e *SettingsError) Hint() string {
+func (e *Error) Hint() string {
 	key := "key"
 	if len(e.Problems) > 0 && e.Problems[0].Setting != "" {
 		key = e.Problems[0].Setting
@@ -49,21 +56,21 @@ func (e *SettingsError) Hint() string {
 	return fmt.Sprintf("dockgate add %s --set %s=value", e.Server, key)
 }
 
-// CheckSettings checks a user's settings against the entry's Config: that
-// required ones are there, that no other is than the schema names, and that
-// each has the form the schema wants. The error is a [*SettingsError], or says
-// that the schema itself is broken.
-func (s Server) CheckSettings(settings map[string]any) error {
-	compiled, problems := compileSchema(s.Config)
+// Check checks a user's settings against a server's Config: that required ones
+// are there, that no other is than the schema names, and that each has the
+// form the schema wants. The error is an [*Error], or says that the schema
+// itself is broken.
+func Check(server string, config json.RawMessage, settings map[string]any) error {
+	compiled, problems := Compile(config)
 	if problems != nil {
-		return fmt.Errorf("server %q: %w", s.Name, problems)
+		return fmt.Errorf("server %q: %w", server, problems)
 	}
 	if plain, ok := plainNumbers(settings).(map[string]any); ok && settings != nil {
 		settings = plain
 	}
-	failure := &SettingsError{Server: s.Name}
+	failure := &Error{Server: server}
 	report := func(setting, format string, args ...any) {
-		failure.Problems = append(failure.Problems, SettingProblem{setting, fmt.Sprintf(format, args...)})
+		failure.Problems = append(failure.Problems, Problem{setting, fmt.Sprintf(format, args...)})
 	}
 	if compiled.root == nil {
 		for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -78,7 +85,7 @@ func (s Server) CheckSettings(settings map[string]any) error {
 	}
 	compiled.reportUnknown(nil, settings, report)
 	if err := compiled.reportInvalid(settings, report); err != nil {
-		return fmt.Errorf("server %q: config: %w", s.Name, err)
+		return fmt.Errorf("server %q: config: %w", server, err)
 	}
 	if len(failure.Problems) == 0 {
 		if settings == nil {
@@ -91,7 +98,7 @@ func (s Server) CheckSettings(settings map[string]any) error {
 	return failure.orNil()
 }
 
-func (e *SettingsError) orNil() error {
+func (e *Error) orNil() error {
 	if len(e.Problems) == 0 {
 		return nil
 	}
@@ -106,11 +113,11 @@ func description(s *jsonschema.Schema) string {
 }
 
 // reportUnknown reports every setting that the schema does not name.
-func (s schema) reportUnknown(path []string, settings map[string]any, report func(string, string, ...any)) {
+func (s Schema) reportUnknown(path []string, settings map[string]any, report func(string, string, ...any)) {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		inner := append(slices.Clone(path), name)
-		if _, known := s.at(inner); !known {
-			report(strings.Join(inner, "."), "is unknown%s", suggestion(name, s.names(path)))
+		if _, known := s.At(inner); !known {
+			report(strings.Join(inner, "."), "is unknown%s", spelling.Suggestion(name, s.Names(path)))
 			continue
 		}
 		if object, ok := settings[name].(map[string]any); ok {
@@ -120,13 +127,13 @@ func (s schema) reportUnknown(path []string, settings map[string]any, report fun
 }
 
 // reportInvalid reports every setting that is wrong by itself.
-func (s schema) reportInvalid(settings map[string]any, report func(string, string, ...any)) error {
+func (s Schema) reportInvalid(settings map[string]any, report func(string, string, ...any)) error {
 	alone, err := s.alone()
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		if _, known := s.at([]string{name}); !known {
+		if _, known := s.At([]string{name}); !known {
 			continue
 		}
 		if err := alone.Validate(map[string]any{name: settings[name]}); err != nil {
@@ -136,30 +143,30 @@ func (s schema) reportInvalid(settings map[string]any, report func(string, strin
 	return nil
 }
 
-// ParseSettings reads assignments of the form "key=value", as they stand on a
-// command line. Dots in a key lead into objects. The schema of the setting
-// says what the value is: text, a number, "true" or "false"; for a list the
-// elements with commas between them, and more of them where the key comes
-// again; for an object, or a list whose elements hold commas, its JSON.
+// Parse reads assignments of the form "key=value", as they stand on a command
+// line. Dots in a key lead into objects. The schema of the setting says what
+// the value is: text, a number, "true" or "false"; for a list the elements with
+// commas between them, and more of them where the key comes again; for an
+// object, or a list whose elements hold commas, its JSON.
 //
 // Required settings may be missing: what was read may add to older settings,
-// and [Server.CheckSettings] judges the whole. The error is a
-// [*SettingsError], or says that the schema itself is broken.
-func ParseSettings(server Server, assignments []string) (map[string]any, error) {
-	compiled, problems := compileSchema(server.Config)
+// and [Check] judges the whole. The error is an [*Error], or says that the
+// schema itself is broken.
+func Parse(server string, config json.RawMessage, assignments []string) (map[string]any, error) {
+	compiled, problems := Compile(config)
 	if problems != nil {
-		return nil, fmt.Errorf("server %q: %w", server.Name, problems)
+		return nil, fmt.Errorf("server %q: %w", server, problems)
 	}
-	failure := &SettingsError{Server: server.Name}
+	failure := &Error{Server: server}
 	settings := make(map[string]any)
 	for _, assignment := range assignments {
 		key, text, found := strings.Cut(assignment, "=")
 		if !found || key == "" {
-			failure.Problems = append(failure.Problems, SettingProblem{"", fmt.Sprintf("%q is not of the form key=value", assignment)})
+			failure.Problems = append(failure.Problems, Problem{"", fmt.Sprintf("%q is not of the form key=value", assignment)})
 			continue
 		}
 		if err := compiled.assign(settings, key, text); err != nil {
-			failure.Problems = append(failure.Problems, SettingProblem{key, err.Error()})
+			failure.Problems = append(failure.Problems, Problem{key, err.Error()})
 		}
 	}
 	if err := failure.orNil(); err != nil {
@@ -168,14 +175,14 @@ func ParseSettings(server Server, assignments []string) (map[string]any, error) 
 	return settings, nil
 }
 
-func (s schema) assign(settings map[string]any, key, text string) error {
+func (s Schema) assign(settings map[string]any, key, text string) error {
 	path := strings.Split(key, ".")
-	wanted, known := s.at(path)
+	wanted, known := s.At(path)
 	switch {
 	case s.root == nil:
 		return errors.New("is unknown: the server takes no settings")
 	case !known || slices.Contains(path, ""):
-		return fmt.Errorf("is unknown%s", suggestion(path[len(path)-1], s.names(path[:len(path)-1])))
+		return fmt.Errorf("is unknown%s", spelling.Suggestion(path[len(path)-1], s.Names(path[:len(path)-1])))
 	}
 	parsed, err := parseValue(text, wanted)
 	if err != nil {
@@ -214,7 +221,7 @@ func add(object map[string]any, name string, parsed any) error {
 // parseValue reads a value in the first form that its schema admits; without
 // a schema it is text.
 func parseValue(text string, wanted *jsonschema.Schema) (any, error) {
-	admitted := kinds(wanted)
+	admitted := Kinds(wanted)
 	var refusal error
 	for _, kind := range []string{"integer", "number", "boolean", "array", "object", "string"} {
 		if !slices.Contains(admitted, kind) {

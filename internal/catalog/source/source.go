@@ -1,0 +1,112 @@
+// Package source reads a file or a folder in whichever format it is: it tells
+// the format by the content, and hands it to the package that knows it.
+//
+// What it does not recognise it takes for the native format, whose reader then
+// says what is wrong. It reads no file but the ones it was pointed to, and what
+// those say is theirs.
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/catalog/docker"
+	"github.com/dockgate/dockgate/internal/catalog/document"
+)
+
+// A Format is one of those that can be read.
+type Format string
+
+// The formats.
+const (
+	Native       Format = "dockgate"
+	Docker       Format = "docker catalog"
+	DockerSource Format = "docker server.yaml"
+	DockerHome   Format = "docker toolkit"
+)
+
+// Load reads the file or folder at a path. The error is [catalog.Problems], or
+// names the path and says why it cannot be read.
+func Load(ctx context.Context, kind catalog.OriginKind, path string, around catalog.Surroundings) (catalog.File, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return catalog.File{}, fmt.Errorf("catalog %s: %w", path, fs.ErrNotExist)
+	case err != nil:
+		return catalog.File{}, fmt.Errorf("catalog: %w", err)
+	case info.IsDir():
+		return loadFolder(kind, path)
+	}
+	data, err := os.ReadFile(path) //nolint:gosec // the user names it
+	if err != nil {
+		return catalog.File{}, fmt.Errorf("catalog: %w", err)
+	}
+	return Parse(ctx, catalog.Origin{Catalog: path, Kind: kind}, data, around)
+}
+
+// A FolderError is a folder in which there is nothing to read.
+type FolderError struct{ Path string }
+
+// Error names the folder.
+func (e *FolderError) Error() string {
+	return fmt.Sprintf("catalog %s: is a folder without anything that can be read", e.Path)
+}
+
+// Hint says which folders can be read.
+func (e *FolderError) Hint() string {
+	return "name a file, a folder of NAME/server.yaml, or one such as ~/.docker/mcp"
+}
+
+func loadFolder(kind catalog.OriginKind, path string) (catalog.File, error) {
+	switch {
+	case docker.IsHome(path):
+		return docker.LoadHome(kind, path)
+	case len(docker.Sources(path)) > 0:
+		return docker.LoadSources(kind, path)
+	}
+	return catalog.File{}, &FolderError{Path: path}
+}
+
+// Parse reads a file in whichever format it is.
+func Parse(_ context.Context, origin catalog.Origin, data []byte, _ catalog.Surroundings) (catalog.File, error) {
+	return catalog.ParseWith(origin, data, func(r *document.Reader, root *yaml.Node, origin catalog.Origin) catalog.File {
+		switch recognize(root) {
+		case Docker:
+			return docker.Read(r, root, origin)
+		case DockerSource:
+			return docker.ReadSource(r, root, origin)
+		}
+		return catalog.Read(r, root, origin)
+	})
+}
+
+// Recognize tells the format of a file by its content; the path says no more
+// than whether it is JSON.
+func Recognize(path string, data []byte) Format {
+	if root := document.New(path).Open(data, ""); root != nil {
+		return recognize(root)
+	}
+	return Native
+}
+
+func recognize(root *yaml.Node) Format {
+	has := func(name string, kind yaml.Kind) bool {
+		member := document.Member(root, name)
+		return member != nil && member.Kind == kind
+	}
+	switch {
+	case has("servers", yaml.MappingNode) && has("version", yaml.ScalarNode):
+		return Native
+	case has("registry", yaml.MappingNode):
+		return Docker
+	case has("name", yaml.ScalarNode) && (has("about", yaml.MappingNode) || has("run", yaml.MappingNode) || has("meta", yaml.MappingNode)):
+		return DockerSource
+	}
+	return Native
+}

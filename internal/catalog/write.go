@@ -1,0 +1,348 @@
+package catalog
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/dockgate/dockgate/internal/catalog/document"
+)
+
+// Add returns a file of the native format with entries added; data is the file
+// as it is, and empty for a new one. What stands in it stays, comments too. Of
+// entries whose name it has already, Add changes none and returns the names.
+func Add(origin Origin, data []byte, servers []Server) (added []byte, kept []string, err error) {
+	root := &yaml.Node{Kind: yaml.MappingNode}
+	if len(bytes.TrimSpace(data)) > 0 {
+		if _, err := Parse(origin, data); err != nil {
+			return nil, nil, err
+		}
+		var document yaml.Node
+		if err := yaml.Unmarshal(data, &document); err != nil {
+			return nil, nil, fmt.Errorf("catalog %s: %w", origin.Catalog, err)
+		}
+		root = document.Content[0]
+	} else {
+		root.Content = append(root.Content, text("version"), plain("!!int", "1"))
+	}
+	entries := document.Member(root, "servers")
+	if entries == nil || document.IsNull(entries) {
+		filled := &yaml.Node{Kind: yaml.MappingNode}
+		if entries == nil {
+			root.Content = append(root.Content, text("servers"), filled)
+			entries = filled
+		} else {
+			*entries = *filled
+		}
+	}
+	for _, s := range servers {
+		if document.Member(entries, s.Name) != nil {
+			kept = append(kept, s.Name)
+			continue
+		}
+		entries.Content = append(entries.Content, text(s.Name), entryNode(s))
+	}
+	if len(entries.Content) > 0 {
+		entries.Style = 0 // an empty "servers: {}" would keep everything on one line
+	}
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(root); err != nil {
+		return nil, nil, fmt.Errorf("catalog %s: %w", origin.Catalog, err)
+	}
+	// What was written must be read: a catalog that stops the gateway is worse
+	// than an entry that was not added.
+	if _, err := Parse(origin, out.Bytes()); err != nil {
+		return nil, nil, err
+	}
+	return out.Bytes(), kept, nil
+}
+
+// Encode writes entries as a file of the native format.
+func Encode(servers []Server) ([]byte, error) {
+	data, _, err := Add(Origin{Catalog: "catalog"}, nil, servers)
+	return data, err
+}
+
+// A mapping is a YAML mapping that leaves out what is empty.
+type mapping struct{ node *yaml.Node }
+
+func newMapping() mapping { return mapping{&yaml.Node{Kind: yaml.MappingNode}} }
+
+func text(value string) *yaml.Node {
+	n := &yaml.Node{}
+	n.SetString(value)
+	return n
+}
+
+func plain(tag, value string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value}
+}
+
+func (m mapping) add(name string, value *yaml.Node) {
+	m.node.Content = append(m.node.Content, text(name), value)
+}
+
+func (m mapping) text(name, value string) {
+	if value != "" {
+		m.add(name, text(value))
+	}
+}
+
+func (m mapping) texts(name string, values []string) {
+	if len(values) > 0 {
+		m.list(name, values)
+	}
+}
+
+func (m mapping) list(name string, values []string) {
+	list := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+	for _, value := range values {
+		list.Content = append(list.Content, text(value))
+	}
+	m.add(name, list)
+}
+
+func (m mapping) boolean(name string, value bool) { //nolint:revive // the value of a field
+	if value {
+		m.add(name, plain("!!bool", "true"))
+	}
+}
+
+func (m mapping) integer(name string, value int64) {
+	if value != 0 {
+		m.add(name, plain("!!int", strconv.FormatInt(value, 10)))
+	}
+}
+
+func (m mapping) duration(name string, value time.Duration) {
+	if value != 0 {
+		m.add(name, text(value.String()))
+	}
+}
+
+func (m mapping) mapping(name string, value mapping) {
+	if len(value.node.Content) > 0 {
+		m.add(name, value.node)
+	}
+}
+
+// json adds JSON as the YAML that it is.
+func (m mapping) json(name string, value json.RawMessage) {
+	if len(value) == 0 {
+		return
+	}
+	var decoded yaml.Node
+	if err := yaml.Unmarshal(value, &decoded); err == nil && len(decoded.Content) > 0 {
+		m.add(name, decoded.Content[0])
+	}
+}
+
+// items adds a list of mappings.
+func items[T any](m mapping, name string, values []T, write func(mapping, T)) {
+	if len(values) == 0 {
+		return
+	}
+	list := &yaml.Node{Kind: yaml.SequenceNode}
+	for _, value := range values {
+		item := newMapping()
+		write(item, value)
+		list.Content = append(list.Content, item.node)
+	}
+	m.add(name, list)
+}
+
+func entryNode(s Server) *yaml.Node {
+	m := newMapping()
+	m.text("title", s.Title)
+	m.text("description", s.Description)
+	m.texts("keywords", s.Keywords)
+	m.texts("tags", s.Tags)
+	m.text("image", s.Image)
+	if p := s.Program; p != nil {
+		program := newMapping()
+		program.text("runtime", p.Runtime)
+		program.text("package", p.Package)
+		program.text("version", p.Version)
+		program.texts("with", p.With)
+		program.text("binary", p.Binary)
+		program.text("module", p.Module)
+		program.text("file", p.File)
+		program.text("folder", p.Folder)
+		m.mapping("program", program)
+	}
+	if s.Exec != nil {
+		exec := newMapping()
+		exec.text("container", s.Exec.Container)
+		m.mapping("exec", exec)
+	}
+	if s.Remote != nil {
+		m.mapping("remote", remoteMapping(*s.Remote))
+	}
+	m.text("unsupported", s.Unsupported)
+	m.texts("entrypoint", s.Entrypoint)
+	m.texts("command", s.Command)
+	m.text("working_dir", s.WorkingDir)
+	m.text("user", s.User)
+	m.variables("env", s.Env)
+	items(m, "secrets", s.Secrets, writeSecret)
+	m.json("config", s.Config)
+	switch s.Network.Mode {
+	case NetworkPublic, NetworkFull:
+		m.text("network", string(s.Network.Mode))
+	case NetworkAllow:
+		network := newMapping()
+		network.texts("allow", s.Network.Allow)
+		m.mapping("network", network)
+	case NetworkNone:
+	}
+	m.texts("extra_hosts", s.ExtraHosts)
+	items(m, "mounts", s.Mounts, writeMount)
+	m.texts("tmpfs", s.Tmpfs)
+	m.mapping("limits", limitsMapping(s.Limits))
+	m.mapping("timeouts", timeoutsMapping(s.Timeouts))
+	if s.Isolation != Shared {
+		m.text("isolation", string(s.Isolation))
+	}
+	m.boolean("auto_start", s.AutoStart)
+	if s.HTTP != nil {
+		http := newMapping()
+		http.integer("port", int64(s.HTTP.Port))
+		http.text("path", s.HTTP.Path)
+		http.text("transport", s.HTTP.Transport)
+		m.mapping("http", http)
+	}
+	items(m, "helpers", s.Helpers, writeHelper)
+	if s.OAuth != nil {
+		oauth := newMapping()
+		items(oauth, "providers", s.OAuth.Providers, func(m mapping, p OAuthProvider) {
+			m.text("provider", p.Provider)
+			m.text("secret", p.Secret)
+			m.text("env", p.Env)
+		})
+		oauth.texts("scopes", s.OAuth.Scopes)
+		m.add("oauth", oauth.node)
+	}
+	items(m, "tools", s.Tools, writeTool)
+	if s.EnabledTools != nil { // none at all is a wish too
+		m.list("enabled_tools", s.EnabledTools)
+	}
+	m.texts("remarks", s.Remarks)
+	return m.node
+}
+
+func remoteMapping(r Remote) mapping {
+	m, headers := newMapping(), newMapping()
+	m.text("url", r.URL)
+	m.text("transport", r.Transport)
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		headers.add(name, text(r.Headers[name]))
+	}
+	m.mapping("headers", headers)
+	return m
+}
+
+func (m mapping) variables(name string, env []Variable) {
+	variables := newMapping()
+	for _, v := range env {
+		variables.add(v.Name, text(v.Value))
+	}
+	m.mapping(name, variables)
+}
+
+func writeSecret(m mapping, s Secret) {
+	m.text("name", s.Name)
+	m.text("env", s.Env)
+	m.text("from", s.From)
+	m.boolean("required", s.Required)
+	m.boolean("file", s.File)
+	m.text("instructions", s.Instructions)
+}
+
+func writeMount(m mapping, mount Mount) {
+	m.text("source", mount.Source)
+	m.text("volume", mount.Volume)
+	m.text("target", mount.Target)
+	m.boolean("read_only", mount.ReadOnly)
+}
+
+func limitsMapping(l Limits) mapping {
+	m := newMapping()
+	for _, size := range []struct {
+		name  string
+		bytes int64
+	}{{"memory", l.Memory}, {"shm", l.Shm}, {"tmp", l.Tmp}} {
+		if size.bytes != 0 {
+			m.text(size.name, strconv.FormatInt(size.bytes, 10)+"b")
+		}
+	}
+	if l.CPUs != 0 {
+		m.add("cpus", plain("!!float", strconv.FormatFloat(l.CPUs, 'f', -1, 64)))
+	}
+	m.integer("pids", l.PIDs)
+	return m
+}
+
+func timeoutsMapping(t Timeouts) mapping {
+	m := newMapping()
+	m.duration("start", t.Start)
+	m.duration("list", t.List)
+	m.duration("call", t.Call)
+	m.duration("call_max", t.CallMax)
+	m.duration("idle", t.Idle)
+	m.duration("stop", t.Stop)
+	return m
+}
+
+func writeHelper(m mapping, h Helper) {
+	m.text("name", h.Name)
+	m.text("image", h.Image)
+	m.texts("entrypoint", h.Entrypoint)
+	m.texts("command", h.Command)
+	m.text("working_dir", h.WorkingDir)
+	m.text("user", h.User)
+	m.variables("env", h.Env)
+	items(m, "secrets", h.Secrets, writeSecret)
+	items(m, "mounts", h.Mounts, writeMount)
+	m.texts("tmpfs", h.Tmpfs)
+	m.mapping("limits", limitsMapping(h.Limits))
+	m.text("ready", string(cmp.Or(h.Ready, ReadyStarted)))
+	if h.Health != nil {
+		health := newMapping()
+		health.texts("test", h.Health.Test)
+		health.duration("interval", h.Health.Interval)
+		health.duration("timeout", h.Health.Timeout)
+		health.duration("start", h.Health.Start)
+		health.integer("retries", h.Health.Retries)
+		m.mapping("health", health)
+	}
+}
+
+func writeTool(m mapping, t ToolSnapshot) {
+	m.text("name", t.Name)
+	m.text("description", t.Description)
+	m.json("inputSchema", t.InputSchema)
+	m.json("annotations", t.Annotations)
+	items(m, "examples", t.Examples, func(m mapping, e Example) {
+		m.text("description", e.Description)
+		m.json("parameters", e.Parameters)
+	})
+	if t.Run == nil {
+		return
+	}
+	run := newMapping()
+	run.text("image", t.Run.Image)
+	run.texts("entrypoint", t.Run.Entrypoint)
+	run.texts("command", t.Run.Command)
+	run.text("user", t.Run.User)
+	items(run, "mounts", t.Run.Mounts, writeMount)
+	m.mapping("run", run)
+}
