@@ -65,7 +65,7 @@ func (e *Engine) startExec(ctx context.Context, spec sandbox.Spec) (_ sandbox.Pr
 	p.afterEOF, p.afterTerm = spec.Ladder()
 	created, err := e.client.ExecCreate(ctx, spec.Exec, client.ExecCreateOptions{
 		User: spec.User, AttachStdin: true, AttachStdout: true, AttachStderr: true,
-		Env: environment(spec), WorkingDir: spec.WorkingDir, Cmd: slices.Concat(spec.Entrypoint, spec.Command),
+		Env: spec.Environ(), WorkingDir: spec.WorkingDir, Cmd: slices.Concat(spec.Entrypoint, spec.Command),
 	})
 	if err != nil {
 		return nil, e.execError(spec.Server, err)
