@@ -90,27 +90,26 @@ func (d *Daemon) watch(ctx context.Context) error {
 // finder ranks the servers of a catalog. It reads them at the first query: a
 // start has no time for it.
 func finder(servers *catalog.Catalog) func(query string, limit int) []string {
-	index := sync.OnceValue(func() *search.Index { return search.Build(documents(servers)) })
+	index := sync.OnceValue(func() *search.Index { return search.NewServers(searchable(servers)) })
 	return func(query string, limit int) []string {
 		var names []string
-		for _, hit := range index().Search(query, limit) {
-			names = append(names, hit.ID)
+		for _, hit := range index().Search(search.Query{Text: query, Limit: limit}) {
+			names = append(names, hit.Server)
 		}
 		return names
 	}
 }
 
-func documents(servers *catalog.Catalog) []search.Document {
-	all := make([]search.Document, 0, len(servers.Servers()))
+// searchable is what the search reads of a catalog: servers that never ran are
+// found by the tools that their entries name.
+func searchable(servers *catalog.Catalog) []search.Server {
+	all := make([]search.Server, 0, len(servers.Servers()))
 	for _, s := range servers.Servers() {
-		document := search.Document{
-			ID: s.Name, Name: s.Name, Title: s.Title, Keywords: s.Keywords, Tags: s.Tags, Description: s.Description,
-		}
+		server := search.Server{Name: s.Name, Title: s.Title, Description: s.Description, Keywords: s.Keywords, Tags: s.Tags}
 		for _, t := range s.Tools {
-			document.Tools = append(document.Tools, t.Name)
-			document.Text = append(document.Text, t.Description)
+			server.Tools = append(server.Tools, search.Tool{Name: t.Name, Description: t.Description})
 		}
-		all = append(all, document)
+		all = append(all, server)
 	}
 	return all
 }

@@ -2,9 +2,10 @@ package search
 
 import (
 	"cmp"
-	"iter"
+	"math/bits"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // What a word that no document has is worth if it stands for another.
@@ -18,71 +19,111 @@ const (
 // maxNear bounds the terms that stand for one word.
 const maxNear = 8
 
+// A spelling is a word as it is written, of at least three letters.
+type spelling struct {
+	text string
+	// letters has a bit for every letter that is in the word: words with few
+	// letters in common need no closer look.
+	letters uint32
+	length  uint8
+	// term is what the word is in the index.
+	term term
+}
+
+// minSpelling is the length of the shortest word that is compared with others.
+const minSpelling = 3
+
+func newSpelling(text string, t term) spelling {
+	return spelling{text, letterSet(text), uint8(utf8.RuneCountInString(text)), t} //nolint:gosec // at most maxWord
+}
+
+func letterSet(text string) uint32 {
+	var set uint32
+	for _, r := range text {
+		set |= 1 << (uint32(r) % 31) //nolint:gosec // runes are not negative
+	}
+	return set
+}
+
+// A nearTerm is a term that may be meant by a word, and how likely.
+type nearTerm struct {
+	term  term
+	match float64
+	// text is the word that was found.
+	text string
+}
+
 // near returns the terms that stand for a word which is no term: those that
 // begin with it, those that are most of its beginning, and those that are one
 // typing mistake away, or two in a long word. A mistake is a letter too many,
 // too few, other or exchanged.
-func (x *Index) near(asked string) []term {
+func (s *snapshot) near(asked string) []nearTerm {
 	letters := []rune(asked)
-	if len(letters) < 3 {
+	if len(letters) < minSpelling {
 		return nil
 	}
-	best := make(map[string]float64)
-	add := func(known string, match float64) {
-		s := stem(known)
-		best[s] = max(best[s], match)
+	best := make(map[term]nearTerm)
+	add := func(known spelling, match float64) {
+		if best[known.term].match < match {
+			best[known.term] = nearTerm{known.term, match, known.text}
+		}
 	}
-	first, _ := slices.BinarySearch(x.words, asked)
-	for _, known := range x.words[first:] {
-		if !strings.HasPrefix(known, asked) {
+	first, _ := s.find(asked)
+	for _, known := range s.spellings[first:] {
+		if !strings.HasPrefix(known.text, asked) {
 			break
 		}
 		add(known, beginsWith)
 	}
 	for n := max(4, (2*len(letters)+2)/3); n < len(letters); n++ {
-		beginning := string(letters[:n])
-		if _, ok := slices.BinarySearch(x.words, beginning); ok {
-			add(beginning, isBeginning)
+		if i, ok := s.find(string(letters[:n])); ok {
+			add(s.spellings[i], isBeginning)
 		}
 	}
-	for known, mistakes := range x.mistyped(letters) {
+	s.mistyped(letters, func(known spelling, mistakes int) {
 		if mistakes == 1 {
 			add(known, oneMistake)
 		} else {
 			add(known, twoMistakes)
 		}
+	})
+	terms := make([]nearTerm, 0, len(best))
+	for _, t := range best {
+		terms = append(terms, t)
 	}
-	terms := make([]term, 0, len(best))
-	for s, match := range best {
-		terms = append(terms, term{s, match})
-	}
-	slices.SortFunc(terms, func(a, b term) int {
-		return cmp.Or(cmp.Compare(b.match, a.match), strings.Compare(a.stem, b.stem))
+	slices.SortFunc(terms, func(a, b nearTerm) int {
+		return cmp.Or(cmp.Compare(b.match, a.match), strings.Compare(a.text, b.text))
 	})
 	return terms[:min(maxNear, len(terms))]
 }
 
+func (s *snapshot) find(text string) (int, bool) {
+	return slices.BinarySearchFunc(s.spellings, text, func(a spelling, b string) int { return strings.Compare(a.text, b) })
+}
+
 // mistyped yields the words that asked may be meant for, with the number of
 // mistakes, which is 1 or 2.
-func (x *Index) mistyped(asked []rune) iter.Seq2[string, int] {
+func (s *snapshot) mistyped(asked []rune, yield func(spelling, int)) {
 	allowed := 0
 	switch {
+	case len(asked) > maxWord:
 	case len(asked) >= 8:
 		allowed = 2
 	case len(asked) >= 4:
 		allowed = 1
 	}
-	return func(yield func(string, int) bool) {
-		if allowed == 0 {
-			return
+	if allowed == 0 {
+		return
+	}
+	m := newMeasure(asked, allowed)
+	set := letterSet(string(asked))
+	for _, known := range s.spellings {
+		off := len(asked) - int(known.length)
+		if off > allowed || -off > allowed || bits.OnesCount32(set^known.letters) > 2*allowed {
+			continue
 		}
-		m := newMeasure(asked, allowed)
-		for length := len(asked) - allowed; length <= len(asked)+allowed; length++ {
-			for _, known := range x.byLength[length] {
-				if mistakes := m.distance(known); mistakes > 0 && mistakes <= allowed && !yield(known, mistakes) {
-					return
-				}
-			}
+		if mistakes := m.distance(known.text); mistakes > 0 && mistakes <= allowed {
+			yield(known, mistakes)
 		}
 	}
 }

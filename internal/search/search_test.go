@@ -13,63 +13,77 @@ import (
 	"github.com/dockgate/dockgate/internal/search"
 )
 
-// servers are of the kind that a catalog has.
-func servers() []search.Document {
-	return []search.Document{
+// catalog has servers of the kind that a catalog has.
+func catalog() []search.Server {
+	return []search.Server{
 		{
-			ID: "playwright", Name: "playwright", Title: "Playwright", Description: "Browser automation: navigation, clicks, screenshots, DOM inspection",
+			Name: "playwright", Title: "Playwright", Description: "Browser automation: navigation, clicks, screenshots, DOM inspection",
 			Keywords: []string{"browser", "web", "automation", "screenshot", "click", "navigate", "scrape"}, Tags: []string{"browser"},
-			Tools: []string{"browser_navigate", "browser_take_screenshot", "browser_click"},
+			Tools: []search.Tool{{Name: "browser_navigate"}, {Name: "browser_take_screenshot"}, {Name: "browser_click"}},
 		},
 		{
-			ID: "brightdata-scraper", Name: "brightdata-scraper", Title: "Bright Data Scraper",
+			Name: "brightdata-scraper", Title: "Bright Data Scraper",
 			Description: "Web scraping at scale, of any website, with rotating proxies and CAPTCHA solving",
 			Keywords:    []string{"scrape", "scraping", "web data", "extract", "crawl", "proxy"}, Tags: []string{"web", "scraping"},
 		},
 		{
-			ID: "filesystem", Name: "filesystem", Title: "Filesystem", Description: "Read, write and search files in the folders that you allow",
+			Name: "filesystem", Title: "Filesystem", Description: "Read, write and search files in the folders that you allow",
 			Keywords: []string{"file", "files", "directory", "folder", "read", "write"}, Tags: []string{"files"},
-			Tools: []string{"read_text_file", "write_file", "list_directory", "search_files"},
+			Tools: []search.Tool{{Name: "read_text_file"}, {Name: "write_file"}, {Name: "list_directory"}, {Name: "search_files"}},
 		},
 		{
-			ID: "memory", Name: "memory", Title: "Memory", Description: "A knowledge graph that remembers between sessions",
-			Keywords: []string{"memory", "remember", "knowledge", "graph"}, Tools: []string{"create_entities", "search_nodes"},
+			Name: "memory", Title: "Memory", Description: "A knowledge graph that remembers between sessions",
+			Keywords: []string{"memory", "remember", "knowledge", "graph"}, Tools: []search.Tool{{Name: "create_entities"}, {Name: "search_nodes"}},
 		},
 		{
-			ID: "sqlite", Name: "sqlite", Title: "SQLite", Description: "Query and change a SQLite database file",
+			Name: "sqlite", Title: "SQLite", Description: "Query and change a SQLite database file",
 			Keywords: []string{"sqlite", "database", "sql", "query"}, Tags: []string{"database"},
 		},
 		{
-			ID: "postgres", Name: "postgres", Title: "PostgreSQL", Description: "Query and inspect a PostgreSQL database",
+			Name: "postgres", Title: "PostgreSQL", Description: "Query and inspect a PostgreSQL database",
 			Keywords: []string{"postgres", "postgresql", "database", "sql", "query", "schema"}, Tags: []string{"database"},
 		},
 		{
-			ID: "github", Name: "github", Title: "GitHub", Description: "Repositories, issues, pull requests and code search on GitHub",
+			Name: "github", Title: "GitHub", Description: "Repositories, issues, pull requests and code search on GitHub",
 			Keywords: []string{"github", "repository", "issue", "pull request", "pr", "code review"}, Tags: []string{"development"},
-			Tools: []string{"createPullRequest", "searchCode", "listIssues"},
+			Tools: []search.Tool{
+				{Name: "createPullRequest", Description: "Open a pull request"},
+				{
+					Name: "create_issue", Description: "Create a new GitHub issue with title and body", Tags: []string{"Issues"},
+					Parameters: []search.Parameter{{Name: "repo", Description: "owner/repository"}, {Name: "assignee", Description: "Who should work on it"}},
+				},
+				{Name: "update_issue", Description: "Update an existing GitHub issue", Tags: []string{"issues"}},
+				{Name: "delete_repository", Description: "Delete a repository", Disabled: true},
+			},
 		},
 		{
-			ID: "slack", Name: "slack", Title: "Slack", Description: "Read and send messages in Slack channels",
-			Keywords: []string{"slack", "chat", "message", "channel"}, Tools: []string{"slack_post_message"},
+			Name: "slack", Title: "Slack", Description: "Read and send messages in Slack channels",
+			Keywords: []string{"slack", "chat", "message", "channel"},
+			Tools:    []search.Tool{{Name: "slack_post_message", Description: "Post a message to a channel"}},
 		},
 		{
-			ID: "google-drive", Name: "google-drive", Title: "Google Drive", Description: "Find and read documents in Google Drive",
-			Keywords: []string{"google", "drive", "document", "spreadsheet"}, Tools: []string{"gdrive_search"},
+			Name: "google-drive", Title: "Google Drive", Description: "Find and read documents in Google Drive",
+			Keywords: []string{"google", "drive", "document", "spreadsheet"}, Tools: []search.Tool{{Name: "gdrive_search"}},
 		},
-		{ID: "cafe", Name: "café", Title: "Café", Description: "Koffie naïve façade"},
+		{Name: "café", Title: "Café", Description: "Koffie naïve façade"},
+		{Name: "tenki", Title: "天気予報", Description: "東京の天気予報を取得します", Tools: []search.Tool{{Name: "get_forecast", Description: "東京の天気予報を取得します"}}},
+		{Name: "ditu", Title: "地图服务", Description: "查询地址和路线规划", Tools: []search.Tool{{Name: "route_plan", Description: "查询地址和路线规划"}}},
+		{Name: "cinema", Description: "Films that are on near you"},
+		{Name: "wetter", Description: "Forecast for any place on earth"},
 	}
 }
 
-func ids(hits []search.Hit) []string {
-	var all []string
+// names are those of the servers, and "server/tool" of tools.
+func names(hits []search.Hit) []string {
+	all := []string{}
 	for _, hit := range hits {
-		all = append(all, hit.ID)
+		all = append(all, strings.TrimSuffix(hit.Server+"/"+hit.Tool, "/"))
 	}
 	return all
 }
 
-func TestSearchFirst(t *testing.T) {
-	index := search.Build(servers())
+func TestSearchServers(t *testing.T) {
+	index := search.NewServers(catalog())
 	tests := []struct {
 		query string
 		want  string
@@ -94,6 +108,7 @@ func TestSearchFirst(t *testing.T) {
 		{"remember things", "memory"},
 		{"Google Drive", "google-drive"},
 		{"googledrive", "google-drive"},
+		{"google_drive", "google-drive"},
 		{"knowledge graph", "memory"},
 		// A typing mistake, and a word that is only begun.
 		{"postgers", "postgres"},
@@ -103,99 +118,166 @@ func TestSearchFirst(t *testing.T) {
 		{"screensho", "playwright"},
 		{"repo", "github"},
 		{"spreadsheeting", "google-drive"},
+		// Other words for the same, and for the same subject.
+		{"movie", "cinema"},
+		{"will I need an umbrella", "wetter"},
+		{"git merge requests", "github"},
 		// Other letters.
-		{"CAFÉ", "cafe"},
-		{"façade", "cafe"},
+		{"CAFÉ", "café"},
+		{"façade", "café"},
+		{"天気", "tenki"},
+		{"東京", "tenki"},
+		{"路线", "ditu"},
+		{"查询路线", "ditu"},
 		// Only words that say nothing.
 		{"the", "filesystem"},
 	}
 	for _, tt := range tests {
-		got := index.Search(tt.query, 5)
-		if len(got) == 0 || got[0].ID != tt.want {
+		got := index.Search(search.Query{Text: tt.query, Limit: 5})
+		if len(got) == 0 || got[0].Server != tt.want {
 			t.Errorf("Search(%q) = %v, want %s first", tt.query, got, tt.want)
 		}
 	}
 }
 
+func TestSearchTools(t *testing.T) {
+	index := search.NewTools(catalog())
+	tests := []struct {
+		query search.Query
+		want  []string
+	}{
+		{search.Query{Text: "github issue create", Limit: 2}, []string{"github/create_issue", "github/update_issue"}},
+		{search.Query{Text: "create_issue", Limit: 1}, []string{"github/create_issue"}},
+		{search.Query{Text: "Create Issue", Limit: 1}, []string{"github/create_issue"}},
+		{search.Query{Text: "read file", Limit: 1}, []string{"filesystem/read_text_file"}},
+		{search.Query{Text: "publish to a channel", Limit: 1}, []string{"slack/slack_post_message"}},
+		{search.Query{Text: "assignee", Limit: 1}, []string{"github/create_issue"}},
+		{search.Query{Text: "file", Server: "github", Limit: 5}, []string{}},
+		{search.Query{Text: "search", Server: "memory", Limit: 1}, []string{"memory/search_nodes"}},
+		{search.Query{Text: "create or change something", Tag: "issues", Limit: 5}, []string{"github/create_issue", "github/update_issue"}},
+		{search.Query{Text: "create_issue", Tag: "DEVELOPMENT", Limit: 1}, []string{"github/create_issue"}},
+		{search.Query{Text: "delete_repository", Tag: "development", Limit: 9}, nil},
+		{search.Query{Text: "delete_repository", IncludeDisabled: true, Limit: 1}, []string{"github/delete_repository"}},
+		{search.Query{Text: "天気予報", Limit: 1}, []string{"tenki/get_forecast"}},
+		// Several things at once: each is found.
+		{search.Query{Text: "Take a screenshot. Then post a message to the channel.", Limit: 2}, []string{"slack/slack_post_message", "playwright/browser_take_screenshot"}},
+	}
+	for _, tt := range tests {
+		got := names(index.Search(tt.query))
+		if tt.want == nil {
+			if slices.Contains(got, "github/delete_repository") {
+				t.Errorf("Search(%+v) = %v, want no disabled tool", tt.query, got)
+			}
+			continue
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("Search(%+v) differs (-want +got):\n%s", tt.query, diff)
+		}
+	}
+}
+
 func TestSearchNothing(t *testing.T) {
-	index := search.Build(servers())
-	for _, query := range []string{"", "  ", "?!", "zzz", "xylophone", "日本語"} {
-		if got := index.Search(query, 5); len(got) != 0 {
+	index := search.NewServers(catalog())
+	for _, query := range []string{"", "  ", "?!", "zzz", "xylophone", "한국어"} {
+		if got := index.Search(search.Query{Text: query, Limit: 5}); len(got) != 0 {
 			t.Errorf("Search(%q) = %v, want nothing", query, got)
 		}
 	}
 	for _, limit := range []int{0, -1} {
-		if got := index.Search("database", limit); len(got) != 0 {
+		if got := index.Search(search.Query{Text: "database", Limit: limit}); len(got) != 0 {
 			t.Errorf("Search(database, %d) = %v, want nothing", limit, got)
 		}
 	}
-	if got := search.Build(nil).Search("database", 5); len(got) != 0 {
-		t.Errorf("Search in nothing = %v, want nothing", got)
+	for _, empty := range []*search.Index{search.NewServers(nil), search.NewTools(nil), search.NewTools([]search.Server{{Name: "bare"}})} {
+		if got := empty.Search(search.Query{Text: "database. file server. bare", Limit: 5}); len(got) != 0 {
+			t.Errorf("Search in nothing = %v, want nothing", got)
+		}
 	}
 }
 
-func TestSearchScores(t *testing.T) {
-	index := search.Build(servers())
+func TestRelevance(t *testing.T) {
+	index := search.NewServers(catalog())
+	first := func(query string) search.Hit {
+		hits := index.Search(search.Query{Text: query, Limit: 1})
+		if len(hits) == 0 {
+			t.Fatalf("Search(%q) = nothing, want a hit", query)
+		}
+		return hits[0]
+	}
 	for _, name := range []string{"postgres", " Postgres ", "google-drive", "Google Drive", "google_drive", "café"} {
-		got := index.Search(name, 3)
-		if len(got) == 0 || got[0].Score != 1 {
-			t.Errorf("Search(%q) = %v, want a first score of 1", name, got)
+		got := index.Search(search.Query{Text: name, Limit: 3})
+		if len(got) == 0 || got[0].Relevance != 1 {
+			t.Errorf("Search(%q) = %v, want a first relevance of 1", name, got)
+			continue
 		}
 		for _, hit := range got[1:] {
-			if hit.Score >= 1 || hit.Score <= 0 {
+			if hit.Relevance >= 1 || hit.Relevance <= 0 {
 				t.Errorf("Search(%q) = %v, want the others between 0 and 1", name, got)
 			}
 		}
 	}
-	right, wrong := index.Search("slack messages", 1)[0], index.Search("slakc messages", 1)[0]
-	if right.ID != "slack" || wrong.ID != "slack" || right.Score <= wrong.Score || right.Score >= 1 {
+	right, wrong := first("slack messages"), first("slakc messages")
+	if right.Server != "slack" || wrong.Server != "slack" || right.Relevance <= wrong.Relevance || right.Relevance >= 1 {
 		t.Errorf("Search = %v, with a mistake %v, want slack, and less with the mistake", right, wrong)
 	}
-	if all, some := index.Search("database", 1)[0], index.Search("database hovercraft", 1)[0]; all.Score <= some.Score {
+	if all, some := first("database"), first("database hovercraft"); all.Relevance <= some.Relevance {
 		t.Errorf("Search = %v, with a word that is not there %v, want less", all, some)
 	}
 }
 
-func TestSearchFields(t *testing.T) {
-	// The same word in one field each, best first.
-	documents := []search.Document{
-		{ID: "7", Text: []string{"kiwi"}},
-		{ID: "6", Description: "kiwi"},
-		{ID: "4", Tags: []string{"kiwi"}},
-		{ID: "3", Title: "kiwi"},
-		{ID: "2", Keywords: []string{"kiwi"}},
-		{ID: "1", Name: "kiwi fruit"},
-		{ID: "5", Tools: []string{"kiwi"}},
-		{ID: "8", Name: "other"},
+// The same word in one place each: the name is worth more than a part of it,
+// that more than a description, and a tag least.
+func TestFieldOrder(t *testing.T) {
+	server := search.Server{Name: "s", Tools: []search.Tool{
+		{Name: "tagged", Tags: []string{"kiwi"}},
+		{Name: "with_parameter", Parameters: []search.Parameter{{Name: "kiwi"}}},
+		{Name: "described", Description: "kiwi"},
+		{Name: "titled", Title: "kiwi"},
+		{Name: "kiwi_fruit"},
+		{Name: "kiwi"},
+		{Name: "other"},
+	}}
+	got := names(search.NewTools([]search.Server{server}).Search(search.Query{Text: "kiwi", Limit: 10}))
+	want := []string{"s/kiwi", "s/kiwi_fruit", "s/titled", "s/described", "s/with_parameter", "s/tagged"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Search(kiwi) of tools differs (-want +got):\n%s", diff)
 	}
-	got := ids(search.Build(documents).Search("kiwi", 10))
-	if diff := cmp.Diff([]string{"1", "2", "3", "4", "5", "6", "7"}, got); diff != "" {
-		t.Errorf("Search(kiwi) differs (-want +got):\n%s", diff)
+	servers := []search.Server{
+		{Name: "tagged", Tags: []string{"kiwi"}},
+		{Name: "tooled", Tools: []search.Tool{{Name: "kiwi"}}},
+		{Name: "described", Description: "kiwi"},
+		{Name: "keyed", Keywords: []string{"kiwi"}},
+		{Name: "titled", Title: "kiwi"},
+		{Name: "kiwi-fruit"},
+		{Name: "kiwi"},
+		{Name: "other"},
+	}
+	got = names(search.NewServers(servers).Search(search.Query{Text: "kiwi", Limit: 10}))
+	want = []string{"kiwi", "kiwi-fruit", "titled", "keyed", "described", "tooled", "tagged"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Search(kiwi) of servers differs (-want +got):\n%s", diff)
 	}
 }
 
-func TestSearchLongText(t *testing.T) {
+func TestLongText(t *testing.T) {
 	long := strings.Repeat("other words about nothing ", 50)
-	documents := []search.Document{
-		{ID: "long", Description: "kiwi " + long},
-		{ID: "short", Description: "kiwi juice"},
-	}
-	if got := ids(search.Build(documents).Search("kiwi", 10)); !slices.Equal(got, []string{"short", "long"}) {
+	index := search.NewServers([]search.Server{{Name: "long", Description: "kiwi " + long}, {Name: "short", Description: "kiwi juice"}})
+	if got := names(index.Search(search.Query{Text: "kiwi", Limit: 10})); !slices.Equal(got, []string{"short", "long"}) {
 		t.Errorf("Search(kiwi) = %v, want the short text first", got)
 	}
 }
 
-// The order of the documents, and that of maps, does not show.
-func TestSearchDeterministic(t *testing.T) {
-	documents := servers()
+// The order of the servers, and that of maps, does not show.
+func TestDeterministic(t *testing.T) {
+	servers := catalog()
 	for i := range 20 {
-		documents = append(documents, search.Document{ID: fmt.Sprintf("twin-%02d", i), Description: "a twin of the database"})
+		servers = append(servers, search.Server{Name: fmt.Sprintf("twin-%02d", i), Description: "a twin of the database"})
 	}
 	var want []search.Hit
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 20 {
-		random.Shuffle(len(documents), func(a, b int) { documents[a], documents[b] = documents[b], documents[a] })
-		got := search.Build(documents).Search("databse twin", 15)
+		random.Shuffle(len(servers), func(a, b int) { servers[a], servers[b] = servers[b], servers[a] })
+		got := search.NewServers(servers).Search(search.Query{Text: "databse twin", Limit: 15})
 		if i == 0 {
 			want = got
 		}
@@ -203,82 +285,167 @@ func TestSearchDeterministic(t *testing.T) {
 			t.Fatalf("Search differs from build to build (-first +later):\n%s", diff)
 		}
 	}
-	if len(want) != 15 || want[0].ID != "twin-00" || want[14].ID != "twin-14" {
-		t.Errorf("Search = %v, want 15 twins in the order of their IDs", want)
+	if len(want) != 15 || want[0].Server != "twin-00" || want[14].Server != "twin-14" {
+		t.Errorf("Search = %v, want 15 twins in the order of their names", want)
 	}
 }
 
-func TestSearchConcurrently(t *testing.T) {
-	index := search.Build(servers())
-	want := index.Search("web browser", 5)
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() {
-			for range 50 {
-				if diff := cmp.Diff(want, index.Search("web browser", 5)); diff != "" {
-					t.Errorf("Search differs (-want +got):\n%s", diff)
+// queries is a bit of everything, for comparing indexes.
+func queries() []string {
+	return []string{
+		"database", "create issue", "githb", "the", "movie", "天気", "Take a screenshot. Then post a message.",
+		"w1 w2 w3 w5", "w17 database", "server7", "alpha_w3", "file w40 issues",
+	}
+}
+
+func same(t *testing.T, what string, want, got *search.Index) {
+	t.Helper()
+	if want.Len() != got.Len() {
+		t.Fatalf("%s: Len = %d, want %d", what, got.Len(), want.Len())
+	}
+	for _, text := range queries() {
+		q := search.Query{Text: text, IncludeDisabled: true, Limit: 50}
+		if diff := cmp.Diff(want.Search(q), got.Search(q)); diff != "" {
+			t.Fatalf("%s: Search(%q) differs from a new index (-new +changed):\n%s", what, text, diff)
+		}
+	}
+}
+
+// made is a server out of some words; its version changes them.
+func made(number, version int) search.Server {
+	random := rand.New(rand.NewPCG(uint64(number), uint64(version))) //nolint:gosec // small
+	word := func() string { return fmt.Sprintf("w%d", int(random.ExpFloat64()*20)) }
+	s := search.Server{Name: fmt.Sprintf("server%d", number), Description: word() + " " + word(), Tags: []string{word()}}
+	for range 1 + random.IntN(4) {
+		s.Tools = append(s.Tools, search.Tool{
+			Name: fmt.Sprintf("alpha_%s_%d", word(), len(s.Tools)), Description: word() + " the issue " + word(), Disabled: random.IntN(5) == 0,
+			Parameters: []search.Parameter{{Name: word(), Description: word()}},
+		})
+	}
+	return s
+}
+
+// However an index came to hold its servers, it finds the same.
+func TestChanges(t *testing.T) {
+	for _, build := range []func([]search.Server) *search.Index{search.NewTools, search.NewServers} {
+		index := build(catalog())
+		current := make(map[string]search.Server)
+		for _, s := range catalog() {
+			current[s.Name] = s
+		}
+		random := rand.New(rand.NewPCG(3, 4))
+		for step := range 400 {
+			s := made(random.IntN(40), random.IntN(5))
+			if random.IntN(3) == 0 {
+				index.Remove(s.Name)
+				delete(current, s.Name)
+			} else {
+				index.Put(s)
+				current[s.Name] = s
+			}
+			if step%40 == 0 {
+				var servers []search.Server
+				for _, s := range current {
+					servers = append(servers, s)
 				}
+				same(t, fmt.Sprintf("after %d changes", step+1), build(servers), index)
+			}
+		}
+		for name := range current {
+			index.Remove(name)
+		}
+		index.Remove("never was")
+		same(t, "emptied", build(nil), index)
+	}
+}
+
+// An index does not grow with the number of its changes.
+func TestManyChanges(t *testing.T) {
+	index := search.NewTools(catalog())
+	for i := range 12_000 {
+		index.Put(search.Server{Name: "busy", Tools: []search.Tool{{Name: fmt.Sprintf("tool%d", i), Description: "database"}}})
+	}
+	want := append(catalog(), search.Server{Name: "busy", Tools: []search.Tool{{Name: "tool11999", Description: "database"}}})
+	same(t, "after 12,000 changes", search.NewTools(want), index)
+}
+
+func TestSameNameTwice(t *testing.T) {
+	index := search.NewServers([]search.Server{{Name: "a", Description: "first"}, {Name: "a", Description: "second"}})
+	if got := names(index.Search(search.Query{Text: "second", Limit: 5})); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("Search(second) = %v, want a", got)
+	}
+	if got := names(index.Search(search.Query{Text: "first", Limit: 5})); len(got) != 0 {
+		t.Errorf("Search(first) = %v, want nothing: the later entry replaces it", got)
+	}
+}
+
+// Queries and changes at the same time: each query sees a whole server or none
+// of it. The race detector watches.
+func TestConcurrently(t *testing.T) {
+	index := search.NewTools(catalog())
+	both := func(word string) search.Server {
+		return search.Server{Name: "pair", Tools: []search.Tool{{Name: "left", Description: word}, {Name: "right", Description: word}}}
+	}
+	index.Put(both("kiwi"))
+	var readers, writers sync.WaitGroup
+	stop := make(chan struct{})
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				n := len(index.Search(search.Query{Text: "kiwi", Server: "pair", Limit: 5}))
+				if n != 0 && n != 2 {
+					t.Errorf("Search(kiwi) = %d hits, want both or none", n)
+					return
+				}
+				index.Search(search.Query{Text: "databse file. Post the message", Limit: 5})
 			}
 		})
 	}
-	group.Wait()
+	for writer := range 2 {
+		writers.Go(func() {
+			for i := range 150 {
+				switch (i + writer) % 3 {
+				case 0:
+					index.Put(both("kiwi"))
+				case 1:
+					index.Put(both("papaya"))
+				default:
+					index.Remove("pair")
+				}
+				index.Put(made(i%7, i))
+			}
+		})
+	}
+	writers.Wait()
+	close(stop)
+	readers.Wait()
 }
 
 func FuzzSearch(f *testing.F) {
-	for _, query := range []string{"read file", "getHTMLPage", "ünïcödé", "\xff\xfe", strings.Repeat("a b ", 100), "İ"} {
+	for _, query := range []string{"read file", "getHTMLPage", "ünïcödé", "\xff\xfe", strings.Repeat("a b ", 100), "İ", "天気 forecast. 路线! a?", "é\u0301\u0301"} {
 		f.Add(query)
 	}
-	index := search.Build(servers())
+	index := search.NewServers(catalog())
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, hit := range index.Search(text, 3) {
-			if !(hit.Score > 0 && hit.Score <= 1) {
-				t.Errorf("Search(%q) = %v, want scores over 0 and at most 1", text, hit)
+		for _, hit := range index.Search(search.Query{Text: text, Limit: 3}) {
+			if !(hit.Relevance > 0 && hit.Relevance <= 1) {
+				t.Errorf("Search(%q) = %v, want a relevance over 0 and at most 1", text, hit)
 			}
 		}
-		own := search.Build([]search.Document{{ID: "own", Name: text, Description: text}, {ID: "other"}})
-		for _, hit := range own.Search(text, 3) {
-			if hit.ID == "own" && !(hit.Score > 0 && hit.Score <= 1) {
-				t.Errorf("Search(%q) in itself = %v, want a score over 0 and at most 1", text, hit)
+		own := search.NewTools([]search.Server{{Name: text, Tools: []search.Tool{{Name: text, Description: text}, {Name: "other"}}}})
+		for _, hit := range own.Search(search.Query{Text: text, Limit: 3}) {
+			if !(hit.Relevance > 0 && hit.Relevance <= 1) {
+				t.Errorf("Search(%q) in itself = %v, want a relevance over 0 and at most 1", text, hit)
 			}
+		}
+		own.Remove(text)
+		if got := own.Search(search.Query{Text: text, Limit: 3}); len(got) > 0 || own.Len() != 0 {
+			t.Errorf("Search(%q) after Remove = %v, want nothing", text, got)
 		}
 	})
-}
-
-// tools makes n documents out of a vocabulary of some thousand words.
-func tools(n int) []search.Document {
-	random := rand.New(rand.NewPCG(1, 2))
-	word := func() string {
-		number := int(random.ExpFloat64() * 800)
-		return fmt.Sprintf("w%c%c%d", 'a'+number%26, 'a'+number/26%26, number)
-	}
-	words := func(n int) string {
-		all := make([]string, n)
-		for i := range all {
-			all[i] = word()
-		}
-		return strings.Join(all, " ")
-	}
-	documents := make([]search.Document, n)
-	for i := range documents {
-		documents[i] = search.Document{ID: fmt.Sprint(i), Name: word() + "_" + word(), Description: words(20), Text: []string{words(30)}}
-	}
-	return documents
-}
-
-func BenchmarkBuild(b *testing.B) {
-	documents := tools(10_000)
-	for b.Loop() {
-		search.Build(documents)
-	}
-}
-
-func BenchmarkSearch(b *testing.B) {
-	index := search.Build(tools(10_000))
-	for _, query := range []string{"waa0", "waa0 wba1 wca2 wda3", "wab26x unknwon wbc99x"} {
-		b.Run(query, func(b *testing.B) {
-			for b.Loop() {
-				index.Search(query, 10)
-			}
-		})
-	}
 }

@@ -9,9 +9,12 @@
 // failure of the run.
 //
 //	go run ./test/bench [--only warm,cold] [--pairs N] [--json FILE] [--peer NAME='COMMAND']…
+//	go run ./test/bench search --corpus FILE --queries FILE [--kind tools|servers] [--json]
+//	go run ./test/bench search --scale 10000
 //
-// It needs an engine, the image of the demo (make images) and the gateway
-// (make build). It exits with 1 if something could not be measured.
+// The first needs an engine, the image of the demo (make images) and the gateway
+// (make build). The others measure the
+// search (package ranking). It exits with 1 if something could not be measured.
 package main
 
 import (
@@ -29,6 +32,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dockgate/dockgate/test/bench/ranking"
 	"github.com/dockgate/dockgate/test/bench/report"
 )
 
@@ -96,6 +100,9 @@ func (b *bench) rounds(most int) int { return min(b.pairs, most) }
 const partTime = 10 * time.Minute
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	if len(args) > 0 && args[0] == "search" {
+		return ranking.Run(args[1:], stdout, stderr)
+	}
 	f, err := parse(args, stderr)
 	if err != nil {
 		return err

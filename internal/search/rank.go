@@ -1,0 +1,144 @@
+package search
+
+// A ranking is what each entry has of a request.
+type ranking struct {
+	scores []float32
+	// best is the share of the request that the best entry has.
+	best  float64
+	exact []int32
+}
+
+func rank(s *snapshot, r request) ranking {
+	c := &counter{snapshot: s, best: make([]float32, len(s.entries))}
+	scores, share := c.count(&r.whole)
+	result := ranking{scores: scores, best: share}
+	if r.folded != "" {
+		result.exact = s.exact[r.folded]
+	}
+	if len(r.parts) == 0 {
+		return result
+	}
+	part := make([]float32, len(scores))
+	for i := range r.parts {
+		own, share := c.count(&r.parts[i])
+		result.best = max(result.best, share)
+		for e, score := range own {
+			part[e] = max(part[e], score)
+		}
+	}
+	for e := range scores {
+		scores[e] = (1-onePart)*scores[e] + onePart*part[e]
+	}
+	return result
+}
+
+// A counter adds up what entries have of questions.
+type counter struct {
+	*snapshot
+	scores []float32
+	// best is the most that the entries in touched have of one word.
+	best    []float32
+	touched []int32
+}
+
+// count returns what the entries have of a question, the best of them 1, and
+// what share of the question that one has.
+func (c *counter) count(q *question) ([]float32, float64) {
+	c.scores = make([]float32, len(c.entries))
+	total := 0.0
+	for i := range q.tokens {
+		total += c.countToken(&q.tokens[i])
+	}
+	for _, pair := range q.pairs {
+		c.add(pair, 1)
+	}
+	for _, groups := range q.phrases {
+		for _, group := range groups {
+			c.keep(group, 1)
+		}
+		c.settle()
+	}
+	for _, t := range q.topics {
+		c.add(t.term, subject*t.weight)
+	}
+	top := float32(0)
+	for e, score := range c.scores {
+		if score > top && c.entries[e] != nil {
+			top = score
+		}
+	}
+	if top == 0 {
+		return c.scores, 0
+	}
+	for e := range c.scores {
+		c.scores[e] /= top
+	}
+	return c.scores, float64(top) / total
+}
+
+// countToken counts one word and returns what it is worth.
+func (c *counter) countToken(t *token) float64 {
+	worth := c.add(t.term, 1)
+	if worth == 0 {
+		for _, near := range c.near(t.word) {
+			worth = max(worth, c.keep(near.term, near.match)/near.match)
+		}
+		c.settle()
+	}
+	for _, sense := range t.senses {
+		if !sense.Topic {
+			c.keep(conceptTerm(sense.Concept), otherWord)
+		}
+	}
+	c.settle()
+	for _, gram := range t.grams {
+		c.add(gram, lettersAlike/float64(len(t.grams)))
+	}
+	if worth == 0 {
+		return idf(0, c.live) / 2
+	}
+	return worth
+}
+
+// add gives the entries of a term their share of what it is worth, by a factor,
+// and returns that.
+func (c *counter) add(t term, factor float64) float64 {
+	list, live := c.list(t)
+	worth := factor * c.worth(live)
+	by := float32(worth)
+	for _, p := range list {
+		c.scores[p.entry] += by * p.share
+	}
+	return worth
+}
+
+// keep is like add for terms that stand for the same word: only the most
+// counts. It counts when settle is called.
+func (c *counter) keep(t term, factor float64) float64 {
+	list, live := c.list(t)
+	worth := factor * c.worth(live)
+	by := float32(worth)
+	for _, p := range list {
+		if c.best[p.entry] == 0 {
+			c.touched = append(c.touched, p.entry)
+		}
+		c.best[p.entry] = max(c.best[p.entry], by*p.share)
+	}
+	return worth
+}
+
+func (c *counter) settle() {
+	for _, e := range c.touched {
+		c.scores[e] += c.best[e]
+		c.best[e] = 0
+	}
+	c.touched = c.touched[:0]
+}
+
+// worth is how much a term says that n entries have; 0 if none has.
+func (c *counter) worth(n int) float64 {
+	if n == 0 {
+		return 0
+	}
+	return idf(n, c.live)
+}
