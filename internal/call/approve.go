@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dockgate/dockgate/internal/access"
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/catalog"
@@ -201,15 +202,24 @@ func (c *Caller) decided(r Request, order fleet.Order, err error) error {
 	if err != nil {
 		record.Outcome, record.Code = "refused", Code(err)
 		record.Detail["reason"] = cut(err.Error())
-		var denied *approval.DeniedError
-		var disabled *DisabledError
-		if errors.As(err, &denied) || errors.As(err, &disabled) {
+		if denies(err) {
 			record.Kind = audit.KindDenial
 		}
 	} else {
 		record.Detail["image"] = order.Spec.Image.Pin.Digest
 	}
 	return c.append(record, refused)
+}
+
+// denies reports that a person, a rule or a role said no.
+func denies(err error) bool {
+	var (
+		denied   *approval.DeniedError
+		disabled *DisabledError
+		barred   *access.DeniedError
+		roleless *access.RoleError
+	)
+	return errors.As(err, &denied) || errors.As(err, &disabled) || errors.As(err, &barred) || errors.As(err, &roleless)
 }
 
 // answered records how a call ended.

@@ -2,10 +2,11 @@
 // resource of a server comes through [Caller.Do]: a direct call, execute_tool,
 // the command line.
 //
-// In one place it asks whether rules disable the tool, plans the server, asks
-// whether it is approved, asks whether the tool is the one that was approved,
-// records the decision, denials included, and only then passes the request on. If the record fails the
-// answer is a refusal. Arguments and results pass as the bytes they are.
+// In one place it asks whether the caller may use the server and whether rules
+// disable the tool, plans the server, asks whether it is approved, asks whether
+// the tool is the one that was approved, records the decision, denials
+// included, and only then passes the request on. If the record fails the answer
+// is a refusal. Arguments and results pass as the bytes they are.
 package call
 
 import (
@@ -88,7 +89,7 @@ type Recorder interface {
 	Append(audit.Record) error
 }
 
-// Options are what a Caller needs; all but the last three are required.
+// Options are what a Caller needs; all but the last five are required.
 type Options struct {
 	Planner *plan.Planner
 	Book    *approval.Book
@@ -104,8 +105,15 @@ type Options struct {
 	// MaxCall is how long any call takes at most, once its server has it; zero
 	// is no such bound.
 	MaxCall time.Duration
-	// Rules returns the tool rules of now; nil is that there are none.
-	Rules func() rules.Rules
+	// Rules returns the tool rules of now for a caller; nil is that there are
+	// none.
+	Rules func(who principal.Principal) rules.Rules
+	// Permit refuses a server that a caller's role does not have; nil permits
+	// all.
+	Permit func(who principal.Principal, server string) error
+	// Bound returns the quota of a caller, and what takes the place of MaxCall;
+	// nil is that of everybody.
+	Bound func(who principal.Principal) (fleet.Quota, time.Duration)
 }
 
 // A Caller passes calls on. Its methods may be called from several goroutines.
@@ -127,8 +135,8 @@ func New(o Options) *Caller {
 // *WaitingError that a pull or a start takes longer than clients wait;
 // *PatienceError that the call itself does;
 // *UnknownItemError that the server does not have the item; *DisabledError
-// that the rules disable the tool; *RecordError that
-// the call was refused, or its answer withheld, because it could not be
+// that the rules disable the tool; *access.DeniedError and *access.RoleError
+// that the caller's role does not have the server; *RecordError that the call was refused, or its answer withheld, because it could not be
 // recorded. Others are the planner's, the engine's and the fleet's.
 func (c *Caller) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 	began := time.Now()
@@ -173,6 +181,15 @@ func (c *Caller) CallTool(ctx context.Context, client Client, server, tool strin
 	})
 }
 
+// MayUse returns nil if a caller may use a server, whether it is approved
+// or not, else why not.
+func (c *Caller) MayUse(who principal.Principal, server string) error {
+	if c.Permit == nil {
+		return nil
+	}
+	return c.Permit(who, server)
+}
+
 // Approved reports whether a planned server may start.
 func (c *Caller) Approved(made plan.Plan) bool {
 	key := approval.Key{Server: made.Entry.Name, GrantDigest: made.GrantDigest}
@@ -196,7 +213,7 @@ func (c *Caller) Ready(ctx context.Context, r Request) error {
 // resolved and there is a place that nobody else needs. It is for what is
 // likely to be called soon.
 func (c *Caller) Warm(ctx context.Context, client Client, server string) {
-	if !client.Principal.Known() {
+	if !client.Principal.Known() || c.MayUse(client.Principal, server) != nil {
 		return
 	}
 	made, err := c.Planner.Plan(ctx, client.Principal, server)
@@ -215,6 +232,9 @@ func (c *Caller) Warm(ctx context.Context, client Client, server string) {
 func (c *Caller) admit(ctx, patient context.Context, r Request) (order fleet.Order, hold *fleet.Hold, err error) {
 	if !r.Principal.Known() {
 		return order, nil, ErrNobody
+	}
+	if err := c.MayUse(r.Principal, r.Server); err != nil {
+		return order, nil, err
 	}
 	if err := c.ruled(ctx, r); err != nil {
 		return order, nil, err
@@ -265,6 +285,9 @@ func (c *Caller) order(r Request, made plan.Plan) fleet.Order {
 			Call: made.Entry.Timeouts.Call, CallMax: made.Entry.Timeouts.CallMax, MaxCall: c.MaxCall,
 		},
 		Queued: func(*fleet.QuotaError) { c.tell(r, "waiting for a place to start "+r.Server) },
+	}
+	if c.Bound != nil {
+		order.Quota, order.Limits.MaxCall = c.Bound(r.Principal)
 	}
 	switch made.Entry.Isolation {
 	case catalog.PerPrincipal:

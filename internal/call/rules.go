@@ -8,6 +8,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/rules"
 	"github.com/dockgate/dockgate/internal/tool"
 )
@@ -32,24 +33,24 @@ func (e *DisabledError) Hint() string {
 	return fmt.Sprintf("the user can see every rule with: dockgate explain %s %s", e.Server, e.Tool)
 }
 
-// Decide says what the rules are for a tool of a server.
-func (c *Caller) Decide(server string, definition tool.Definition) rules.Decision {
-	return c.rules().Decide(server, definition)
+// Decide says what the rules are for a caller and a tool of a server.
+func (c *Caller) Decide(who principal.Principal, server string, definition tool.Definition) rules.Decision {
+	return c.rules(who).Decide(server, definition)
 }
 
 // rules are those of now.
-func (c *Caller) rules() rules.Rules {
+func (c *Caller) rules(who principal.Principal) rules.Rules {
 	if c.Rules == nil {
 		return rules.Rules{}
 	}
-	return c.Rules()
+	return c.Rules(who)
 }
 
 // ruled refuses a call of a tool that the rules disable, before anything is
 // pulled, asked or started for it. What the server does not have is left to
 // be refused as that.
 func (c *Caller) ruled(ctx context.Context, r Request) error {
-	set := c.rules()
+	set := c.rules(r.Principal)
 	if r.Method != methodCallTool || set.Empty() {
 		return nil
 	}
@@ -74,7 +75,7 @@ func (c *Caller) ruled(ctx context.Context, r Request) error {
 // enabled refuses a call of a tool that the rules disable as its server lists
 // it now, and returns why a person has to confirm it; "" if nobody has to.
 func (c *Caller) enabled(ctx context.Context, r Request, made plan.Plan) (confirm string, err error) {
-	set := c.rules()
+	set := c.rules(r.Principal)
 	if r.Method != methodCallTool || set.Empty() {
 		return "", nil
 	}

@@ -24,7 +24,7 @@ func (w *world) rule(list string) {
 	check(w.t, yaml.Unmarshal([]byte(list), &node))
 	set, err := rules.Parse("rules.yaml", "toolRules", *node.Content[0])
 	check(w.t, err)
-	w.caller.Rules = func() rules.Rules { return set }
+	w.caller.Rules = func(principal.Principal) rules.Rules { return set }
 }
 
 // A disabled tool is not called, whichever way a call comes, and nothing is
@@ -55,7 +55,7 @@ func TestDisabled(t *testing.T) {
 			t.Errorf("%d records, want 3", n)
 		}
 		w.answers(answering(request("git", "echo"), approval.Approve))
-		if d := w.caller.Decide("git", tool.Definition{Name: "other"}); d.Enabled() {
+		if d := w.caller.Decide(principal.Local, "git", tool.Definition{Name: "other"}); d.Enabled() {
 			t.Errorf("Decide(other) = %v, want it disabled", d)
 		}
 	})

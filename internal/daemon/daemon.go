@@ -22,6 +22,7 @@ import (
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/rules"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/secret"
@@ -175,7 +176,7 @@ func (d *Daemon) wire() {
 		Planner: d.Planner, Book: d.Book, Record: d.Audit, Fleet: d.Fleet, Offers: offers,
 		ApprovalWait: wait, Logger: d.Logger,
 		Patience: time.Duration(d.Config.Patience), MaxCall: time.Duration(d.Quotas.MaxCall.Max),
-		Rules: func() rules.Rules { return d.Rules },
+		Rules: func(principal.Principal) rules.Rules { return d.Rules },
 	})
 	d.closers = append(d.closers, d.Caller.Close)
 	d.Find = finder(d.Catalog)

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/dockgate/dockgate/internal/catalog"
-	"github.com/dockgate/dockgate/internal/meta"
+	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/tool"
 )
 
@@ -17,15 +17,14 @@ var Rename = rename
 type Listing struct{ writer *menuWriter }
 
 // NewListing returns a menu without tools.
-func NewListing(prefix Prefix) Listing { return Listing{newMenuWriter(prefix)} }
+func NewListing(prefix Prefix) Listing { return Listing{newMenuWriter(prefix, principal.Local)} }
 
 // Add lists a tool. Names are of our own tools, which others do not get.
 func (l Listing) Add(ref tool.Ref, definition json.RawMessage, names ...string) error {
-	own := map[string]meta.Tool{}
 	for _, name := range names {
-		own[name] = meta.Tool{}
+		l.writer.own[name] = true
 	}
-	return l.writer.tool(ref, definition, own)
+	return l.writer.tool(ref, definition)
 }
 
 // Tools returns the list as clients get it.

@@ -39,7 +39,7 @@ const (
 	Direct meta.Group = "direct"
 )
 
-// Options are what a Gateway needs; all but Bounds are required.
+// Options are what a Gateway needs; all but Bounds and Exposed are required.
 type Options struct {
 	Version string
 	Caller  *call.Caller
@@ -47,7 +47,10 @@ type Options struct {
 	Fleet   *fleet.Fleet
 	// Expose are the groups that are listed.
 	Expose []meta.Group
-	Prefix Prefix
+	// Exposed returns the groups that are listed for a caller in place of these;
+	// nil is these for everybody.
+	Exposed func(who principal.Principal) []meta.Group
+	Prefix  Prefix
 	// Bounds are what one client sees at most.
 	Bounds Bounds
 	// Approved returns the names of the servers that are approved.
@@ -58,12 +61,11 @@ type Options struct {
 // A Gateway serves any number of clients.
 type Gateway struct {
 	Options
-	server   *mcp.Server
-	own      map[string]meta.Tool
-	ownTools []meta.Tool
-	menus    menus
-	parked   park.Lot[*rider]
-	seal     park.Seal
+	server *mcp.Server
+	own    []meta.Tool
+	menus  menus
+	parked park.Lot[*rider]
+	seal   park.Seal
 	// implementation is what the gateway calls itself.
 	implementation json.RawMessage
 
@@ -76,24 +78,18 @@ type Gateway struct {
 
 // New returns a Gateway that serves nobody yet.
 func New(o Options) (*Gateway, error) {
-	g := &Gateway{
-		Options: o, own: map[string]meta.Tool{},
-		seal: park.NewSeal(), sessions: map[*mcp.ServerSession]*session{}, visitors: map[principal.Principal]*session{},
-	}
-	impl := &mcp.Implementation{Name: "dockgate", Title: "dockgate", Version: o.Version}
-	var err error
-	if g.implementation, err = json.Marshal(impl); err != nil {
-		return nil, err
-	}
-	tools, err := meta.Tools()
+	own, err := meta.Tools()
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range tools {
-		if g.exposes(t.Group) {
-			g.own[t.Name] = t
-			g.ownTools = append(g.ownTools, t)
-		}
+	impl := &mcp.Implementation{Name: "dockgate", Title: "dockgate", Version: o.Version}
+	implementation, err := json.Marshal(impl)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gateway{
+		Options: o, own: own, implementation: implementation, seal: park.NewSeal(),
+		sessions: map[*mcp.ServerSession]*session{}, visitors: map[principal.Principal]*session{},
 	}
 	g.server = mcp.NewServer(
 		impl,
@@ -255,7 +251,29 @@ func (g *Gateway) meet(ctx context.Context, req mcp.Request) error {
 	return nil
 }
 
-func (g *Gateway) exposes(group meta.Group) bool { return slices.Contains(g.Expose, group) }
+// exposes reports whether a group is listed for a caller.
+func (g *Gateway) exposes(who principal.Principal, group meta.Group) bool {
+	groups := g.Expose
+	if g.Exposed != nil {
+		groups = g.Exposed(who)
+	}
+	return slices.Contains(groups, group)
+}
+
+// ownTool returns one of the gateway's own tools, if it is listed for a caller.
+func (g *Gateway) ownTool(who principal.Principal, name string) (meta.Tool, bool) {
+	for _, t := range g.own {
+		if t.Name == name {
+			return t, g.exposes(who, t.Group)
+		}
+	}
+	return meta.Tool{}, false
+}
+
+// ownTools returns the gateway's own tools that are listed for a caller.
+func (g *Gateway) ownTools(who principal.Principal) []meta.Tool {
+	return slices.DeleteFunc(slices.Clone(g.own), func(t meta.Tool) bool { return !g.exposes(who, t.Group) })
+}
 
 // modern reports whether a request is of the era without sessions.
 func modern(req mcp.Request) bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
+	"github.com/dockgate/dockgate/internal/access"
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/gateway"
@@ -36,7 +37,7 @@ type house struct {
 // build makes a house whose images run the servers.
 func build(t testing.TB, o options, servers map[string]sandboxtest.Server) *house {
 	t.Helper()
-	h := gatewaytest.Build(t, gatewaytest.Options{Mode: o.mode, Wait: o.wait, Expose: o.expose, Prefix: o.prefix, Active: o.active, Rules: o.rules}, servers)
+	h := gatewaytest.Build(t, gatewaytest.Options{Mode: o.mode, Wait: o.wait, Expose: o.expose, Prefix: o.prefix, Active: o.active, Rules: o.rules, Roles: o.roles}, servers)
 	return &house{Gateway: h.Gateway, fake: h.Fake, book: h.Book, fleet: h.Fleet}
 }
 
@@ -49,6 +50,7 @@ type options struct {
 	prefix gateway.Prefix
 	active []string
 	rules  rules.Rules
+	roles  access.Roles
 }
 
 func check(t testing.TB, err error) {
@@ -61,11 +63,17 @@ func check(t testing.TB, err error) {
 // join connects a client of the official SDK over pipes, as over stdio.
 func (h *house) join(t *testing.T, client *mcp.Client, versions ...string) *mcp.ClientSession {
 	t.Helper()
+	return h.joinAs(t, principal.Local, client, versions...)
+}
+
+// joinAs is join for a client of somebody else.
+func (h *house) joinAs(t *testing.T, who principal.Principal, client *mcp.Client, versions ...string) *mcp.ClientSession {
+	t.Helper()
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()
 	served := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	go func() { served <- h.Serve(ctx, toServer, fromServer, principal.Local) }()
+	go func() { served <- h.Serve(ctx, toServer, fromServer, who) }()
 	var hello *mcp.ClientSessionOptions
 	if len(versions) > 0 {
 		hello = &mcp.ClientSessionOptions{ProtocolVersion: versions[0]}

@@ -13,6 +13,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/meta"
+	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/tool"
 )
 
@@ -33,6 +34,7 @@ const (
 // on it stands for.
 type menu struct {
 	lists     map[string]json.RawMessage // by method: the array
+	own       map[string]bool            // the names of our own tools
 	tools     map[string]tool.Ref
 	prompts   map[string]tool.Ref
 	resources map[string]string // URI, of templates too, to server
@@ -48,16 +50,17 @@ type template struct {
 type menuWriter struct {
 	menu
 	prefix Prefix
+	who    principal.Principal
 	arrays map[string]*bytes.Buffer
 }
 
-func newMenuWriter(prefix Prefix) *menuWriter {
+func newMenuWriter(prefix Prefix, who principal.Principal) *menuWriter {
 	return &menuWriter{
 		menu: menu{
-			tools: map[string]tool.Ref{}, prompts: map[string]tool.Ref{}, resources: map[string]string{},
+			own: map[string]bool{}, tools: map[string]tool.Ref{}, prompts: map[string]tool.Ref{}, resources: map[string]string{},
 			lists: map[string]json.RawMessage{},
 		},
-		prefix: prefix,
+		prefix: prefix, who: who,
 		arrays: map[string]*bytes.Buffer{
 			"tools/list": {}, "prompts/list": {}, "resources/list": {}, "resources/templates/list": {},
 		},
@@ -72,18 +75,18 @@ func (w *menuWriter) add(method string, entry json.RawMessage) {
 	array.Write(entry)
 }
 
-func (w *menuWriter) own(tools []meta.Tool) {
+func (w *menuWriter) addOwn(tools []meta.Tool) {
 	for _, t := range tools {
+		w.own[t.Name] = true
 		w.add("tools/list", t.JSON)
 	}
 }
 
 // tool lists a server's tool under the name that clients see.
-func (w *menuWriter) tool(ref tool.Ref, definition json.RawMessage, taken map[string]meta.Tool) error {
+func (w *menuWriter) tool(ref tool.Ref, definition json.RawMessage) error {
 	name := exposed(w.prefix, ref, func(name string) bool {
-		_, own := taken[name]
 		_, other := w.tools[name]
-		return own || other
+		return w.own[name] || other
 	})
 	definition, err := listable(definition)
 	if err != nil {
@@ -193,9 +196,7 @@ func (m *menu) resource(uri string) (string, bool) {
 	return "", false
 }
 
-func (m *menu) names(own map[string]meta.Tool) []string {
-	return append(keys(m.tools), keys(own)...)
-}
+func (m *menu) names() []string { return append(keys(m.tools), keys(m.own)...) }
 
 func keys[V any](m map[string]V) []string {
 	all := make([]string, 0, len(m))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -90,8 +91,8 @@ func (g *Gateway) refresh(ctx context.Context) (map[string]bool, error) {
 // write makes the menu of a principal from what is known: it starts nothing
 // and asks no engine.
 func (g *Gateway) write(ctx context.Context, who principal.Principal) (*menu, error) {
-	w := newMenuWriter(g.Prefix)
-	w.own(g.ownTools)
+	w := newMenuWriter(g.Prefix, who)
+	w.addOwn(g.ownTools(who))
 	names, err := g.listed(ctx, who)
 	if err != nil {
 		return nil, err
@@ -151,14 +152,14 @@ func (m *menus) first(what string) bool {
 }
 
 // listed returns the servers whose tools a principal sees, sorted.
-func (g *Gateway) listed(ctx context.Context, who principal.Principal) ([]string, error) {
+func (g *Gateway) listed(ctx context.Context, who principal.Principal) (names []string, err error) {
 	switch {
-	case g.exposes(Direct):
-		return g.Approved(), nil
-	case g.exposes(Active):
-		return g.Desk.Activations.Active(ctx, who)
+	case g.exposes(who, Direct):
+		names = g.Approved()
+	case g.exposes(who, Active):
+		names, err = g.Desk.Activations.Active(ctx, who)
 	}
-	return nil, nil
+	return slices.DeleteFunc(names, func(name string) bool { return g.Caller.MayUse(who, name) != nil }), err
 }
 
 // writeServer lists what an approved server offered last, and of others the
@@ -190,8 +191,8 @@ func (g *Gateway) writeServer(ctx context.Context, w *menuWriter, name string, p
 			break
 		}
 		definition := g.approvedDefinition(made, t)
-		if definition != nil && g.Caller.Decide(name, tool.Definition{Name: t.Name, JSON: definition}).Enabled() {
-			skip("tool", t.Name, w.tool(tool.Ref{Server: name, Name: t.Name}, definition, g.own))
+		if definition != nil && g.Caller.Decide(w.who, name, tool.Definition{Name: t.Name, JSON: definition}).Enabled() {
+			skip("tool", t.Name, w.tool(tool.Ref{Server: name, Name: t.Name}, definition))
 		}
 	}
 	for _, entry := range offer.Prompts {
@@ -228,10 +229,10 @@ func (g *Gateway) writeSnapshot(ctx context.Context, w *menuWriter, entry catalo
 		if err != nil {
 			return fmt.Errorf("snapshot of %q: %w", entry.Name, err)
 		}
-		if !g.Caller.Decide(entry.Name, tool.Definition{Name: t.Name, JSON: definition}).Enabled() {
+		if !g.Caller.Decide(w.who, entry.Name, tool.Definition{Name: t.Name, JSON: definition}).Enabled() {
 			continue
 		}
-		if err := w.tool(tool.Ref{Server: entry.Name, Name: t.Name}, definition, g.own); err != nil {
+		if err := w.tool(tool.Ref{Server: entry.Name, Name: t.Name}, definition); err != nil {
 			g.Logger.WarnContext(ctx, "entry cannot be listed", "server", entry.Name, "tool", t.Name, "err", err)
 		}
 	}
@@ -250,7 +251,7 @@ func (g *Gateway) Name(ref tool.Ref) string {
 			}
 		}
 	}
-	return exposed(g.Prefix, ref, func(name string) bool { _, own := g.own[name]; return own })
+	return exposed(g.Prefix, ref, func(name string) bool { _, own := g.ownTool(principal.Principal{}, name); return own })
 }
 
 // instructions tell a model what is behind the gateway, and how to get more.
@@ -264,7 +265,7 @@ func (g *Gateway) instructions(ctx context.Context, req mcp.Request) string {
 	if len(names) > 0 {
 		text += " Servers whose tools are listed: " + strings.Join(names, ", ") + "."
 	}
-	if _, ok := g.own["mcp_find"]; ok {
+	if _, ok := g.ownTool(s.principal, "mcp_find"); ok {
 		text += " Find others with mcp_find and activate them with mcp_add; the user approves each on first use."
 	}
 	return text

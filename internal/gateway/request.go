@@ -18,7 +18,8 @@ func (g *Gateway) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.R
 	return g.perform(ctx, req, "tools/call", func(params json.RawMessage) (doing, tool.Ref, error) {
 		name := req.Params.Name
 		arguments := jsonrpc.Lookup(params, "arguments")
-		if own, ok := g.own[name]; ok {
+		_, s := g.sessionOf(req)
+		if own, ok := g.ownTool(s.principal, name); ok {
 			return func(ctx context.Context, client call.Client) (json.RawMessage, error) {
 				return g.Desk.Call(ctx, own, client, arguments)
 			}, tool.Ref{Name: name}, nil
@@ -29,7 +30,7 @@ func (g *Gateway) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.R
 		}
 		ref, ok := menu.resolve(name, g.Desk.Catalog())
 		if !ok {
-			return nil, tool.Ref{}, unknown("tool", name, menu.names(g.own))
+			return nil, tool.Ref{}, unknown("tool", name, menu.names())
 		}
 		return g.renamed(call.Request{Method: "tools/call", Arguments: arguments}, params, ref)
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/tool"
 )
 
@@ -46,7 +47,7 @@ func (d *Desk) find(ctx context.Context, client call.Client, arguments json.RawM
 	}
 	servers := make([]found, 0, maxFound)
 	lines := []string{}
-	for _, name := range d.Find(input.Query, maxFound) {
+	for _, name := range d.search(client.Principal, input.Query) {
 		entry, err := d.Catalog().Server(name)
 		if err != nil {
 			return nil, err
@@ -76,6 +77,23 @@ func (d *Desk) find(ctx context.Context, client call.Client, arguments json.RawM
 	return reply(text, map[string]any{"servers": servers})
 }
 
+// search returns the servers that fit best, of those that a caller may use.
+func (d *Desk) search(who principal.Principal, query string) []string {
+	for limit := maxFound; ; limit *= 4 {
+		names := d.Find(query, limit)
+		complete := len(names) < limit
+		names = d.permitted(who, names)
+		if complete || len(names) >= maxFound {
+			return names[:min(len(names), maxFound)]
+		}
+	}
+}
+
+// permitted returns those of the servers that a caller may use.
+func (d *Desk) permitted(who principal.Principal, servers []string) []string {
+	return slices.DeleteFunc(slices.Clone(servers), func(name string) bool { return d.Caller.MayUse(who, name) != nil })
+}
+
 func (f found) state() string {
 	switch {
 	case f.Unsupported != "":
@@ -97,6 +115,10 @@ func (d *Desk) add(ctx context.Context, client call.Client, arguments json.RawMe
 	if err := parse("mcp_add", arguments, &input); err != nil {
 		return nil, err
 	}
+	request := call.Request{Client: client, Server: input.Name, Method: "mcp_add", Arguments: arguments}
+	if d.Caller.MayUse(client.Principal, input.Name) != nil {
+		return nil, d.Caller.Ready(ctx, request) // refused there, and recorded
+	}
 	entry, err := d.Catalog().Server(input.Name)
 	if err != nil {
 		return nil, err
@@ -117,7 +139,7 @@ func (d *Desk) add(ctx context.Context, client call.Client, arguments json.RawMe
 	}
 	d.Planner.Forget(entry.Name)
 	defer d.Changed(ctx)
-	err = d.Caller.Ready(ctx, call.Request{Client: client, Server: entry.Name, Method: "mcp_add", Arguments: arguments})
+	err = d.Caller.Ready(ctx, request)
 	var pending *approval.PendingError
 	var waiting *call.WaitingError
 	switch {
@@ -161,7 +183,7 @@ func (d *Desk) activated(ctx context.Context, client call.Client, entry catalog.
 	}
 	names := make([]string, 0, len(offer.Tools))
 	for _, t := range offer.Tools {
-		if !d.Caller.Decide(entry.Name, t.Definition).Enabled() {
+		if !d.Caller.Decide(client.Principal, entry.Name, t.Definition).Enabled() {
 			continue
 		}
 		names = append(names, d.Names(tool.Ref{Server: entry.Name, Name: t.Name}))
@@ -208,6 +230,7 @@ func (d *Desk) active(ctx context.Context, client call.Client, _ json.RawMessage
 	if err != nil {
 		return nil, err
 	}
+	names = d.permitted(client.Principal, names)
 	type server struct {
 		Name  string `json:"name"`
 		State string `json:"state"`

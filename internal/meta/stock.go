@@ -74,7 +74,7 @@ func (d *Desk) Stock(ctx context.Context, who principal.Principal, server string
 		}
 	}
 	if !s.Listed {
-		return s, d.snapshot(&s)
+		return s, d.snapshot(who, &s)
 	}
 	s.Items = make([]Item, 0, len(s.Offer.Tools))
 	key := approval.Key{Server: server, GrantDigest: s.Plan.GrantDigest}
@@ -84,14 +84,14 @@ func (d *Desk) Stock(ctx context.Context, who principal.Principal, server string
 			definition.JSON = d.Caller.Book.Pinned(key, t.Name)
 		}
 		if definition.JSON != nil {
-			s.Items = append(s.Items, Item{definition, d.Caller.Decide(server, definition)})
+			s.Items = append(s.Items, Item{definition, d.Caller.Decide(who, server, definition)})
 		}
 	}
 	return s, nil
 }
 
 // snapshot takes the tools of the catalog's entry.
-func (d *Desk) snapshot(s *Stock) error {
+func (d *Desk) snapshot(who principal.Principal, s *Stock) error {
 	for _, t := range s.Entry.Tools {
 		if t.InputSchema == nil {
 			t.InputSchema = json.RawMessage(`{"type":"object"}`)
@@ -101,7 +101,7 @@ func (d *Desk) snapshot(s *Stock) error {
 			return fmt.Errorf("snapshot of %q: %w", s.Entry.Name, err)
 		}
 		definition := tool.Definition{Name: t.Name, JSON: encoded}
-		s.Items = append(s.Items, Item{definition, d.Caller.Decide(s.Entry.Name, definition)})
+		s.Items = append(s.Items, Item{definition, d.Caller.Decide(who, s.Entry.Name, definition)})
 	}
 	return nil
 }

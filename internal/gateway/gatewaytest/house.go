@@ -15,6 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/dockgate/dockgate/internal/access"
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/call"
@@ -112,6 +113,29 @@ type Options struct {
 	Active []string
 	// Rules say which tools may be called.
 	Rules rules.Rules
+	// Roles say who may use what; by default everybody may use everything.
+	Roles access.Roles
+}
+
+// rules are those for a caller.
+func (o Options) rules(who principal.Principal) rules.Rules {
+	role, err := o.Roles.Of(who)
+	if err != nil {
+		return o.Rules
+	}
+	return o.Rules.Narrowed(role.Tools)
+}
+
+// exposed are the groups that are listed for a caller.
+func (o Options) exposed(who principal.Principal) []meta.Group {
+	groups := o.Expose
+	if role, err := o.Roles.Of(who); err == nil && role.Expose != nil {
+		groups = nil
+		for _, group := range role.Expose {
+			groups = append(groups, meta.Group(group))
+		}
+	}
+	return groups
 }
 
 // Build makes a House whose images, test/one and test/two, run the servers.
@@ -148,13 +172,14 @@ func Build(t testing.TB, o Options, servers map[string]sandboxtest.Server) *Hous
 	}
 	caller := call.New(call.Options{
 		Planner: planner, Book: book, Record: record, Fleet: h.Fleet, Offers: offers,
-		ApprovalWait: o.Wait, Logger: logger, Rules: func() rules.Rules { return o.Rules },
+		ApprovalWait: o.Wait, Logger: logger, Rules: o.rules,
+		Permit: func(who principal.Principal, server string) error { return o.Roles.Permit(who, merged, server) },
 	})
 	if o.Expose == nil {
 		o.Expose = []meta.Group{meta.Meta, meta.Dynamic, gateway.Active}
 	}
 	h.Gateway, err = gateway.New(gateway.Options{
-		Version: "test", Caller: caller, Fleet: h.Fleet, Expose: o.Expose, Prefix: o.Prefix, Logger: logger,
+		Version: "test", Caller: caller, Fleet: h.Fleet, Expose: o.Expose, Exposed: o.exposed, Prefix: o.Prefix, Logger: logger,
 		Approved: func() []string {
 			var names []string
 			for _, a := range book.Approvals() {
