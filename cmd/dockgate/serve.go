@@ -29,7 +29,7 @@ says auto_start in its entry is started in the background. A server that nobody
 has approved yet is asked for: in the client, if it can show a form, else with
 "dockgate approve".
 
-Over HTTP each client needs a token, which "dockgate token new" makes. On a
+Over HTTP the address is printed once clients can connect. Each client needs a token, which "dockgate token new" makes. On a
 unix socket, which its owner alone can open, and on a loopback address it can be
 left out with --allow-unauthenticated: whoever gets there is then the local
 user. SIGTERM ends the gateway when the calls under
@@ -77,7 +77,10 @@ way have ended, after ten seconds at the latest.` + exits,
 				d.Logger.Info("catalog entry replaced", "server", note.Name, "by", note.Winner.String(), "was", note.Loser.String())
 			}
 			if options.Config.HTTP.Listen != "" {
-				return d.ServeHTTP(cmd.Context())
+				return d.ServeHTTP(cmd.Context(), func(address string) error {
+					_, err := fmt.Fprintln(cmd.OutOrStdout(), address)
+					return err
+				})
 			}
 			in, out := stdio()
 			return d.Serve(cmd.Context(), in, out)

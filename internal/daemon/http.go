@@ -22,6 +22,8 @@ type HTTP struct {
 	// Origins those of web pages that may use it.
 	Hosts   []string `yaml:"hosts"`
 	Origins []string `yaml:"origins"`
+	// SSE serves clients of MCP 2024-11-05 too.
+	SSE bool `yaml:"sse"`
 	// Rate is how many messages a caller may send in a second, Burst how many
 	// at once; zero is 500 and 1,000.
 	Rate  float64 `yaml:"rate"`
@@ -55,18 +57,19 @@ func (h HTTP) problem() string {
 	return ""
 }
 
-// ServeHTTP serves clients over HTTP until ctx ends.
-func (d *Daemon) ServeHTTP(ctx context.Context) error {
+// ServeHTTP serves clients over HTTP until ctx ends. It calls listening with
+// the address, "unix:PATH" or a URL, when clients can connect.
+func (d *Daemon) ServeHTTP(ctx context.Context, listening func(address string) error) error {
 	h := d.Config.HTTP
 	listener, err := endpoint.Listen(ctx, h.Listen)
 	if err != nil {
 		return err
 	}
-	err = d.serveAt(ctx, listener)
+	err = d.serveAt(ctx, listener, listening)
 	return errors.Join(err, unlessClosed(listener.Close()))
 }
 
-func (d *Daemon) serveAt(ctx context.Context, listener net.Listener) error {
+func (d *Daemon) serveAt(ctx context.Context, listener net.Listener, listening func(address string) error) error {
 	h, at := d.Config.HTTP, listener.Addr()
 	if h.AllowUnauthenticated {
 		if !access.MayOpen(at.Network(), at.String()) {
@@ -77,9 +80,15 @@ func (d *Daemon) serveAt(ctx context.Context, listener net.Listener) error {
 	front := endpoint.New(endpoint.Options{
 		Gateway: d.Gateway,
 		Access:  access.New(access.Options{Source: d.Store, Resource: h.URL, Open: h.AllowUnauthenticated}),
-		Hosts:   h.Hosts, Origins: h.Origins, Limits: h.limits(), Logger: d.Logger,
+		Hosts:   h.Hosts, Origins: h.Origins, SSE: h.SSE, Limits: h.limits(), Logger: d.Logger,
 	})
-	d.Logger.Info("serving", "address", at.String(), "path", endpoint.Path)
+	address := "http://" + at.String() + endpoint.Path
+	if at.Network() == "unix" {
+		address = h.Listen
+	}
+	if err := listening(address); err != nil {
+		return err
+	}
 	return d.run(ctx, func(ctx context.Context) error { return front.Serve(ctx, listener) })
 }
 

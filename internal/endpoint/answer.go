@@ -12,10 +12,6 @@ import (
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 )
 
-// keepAlive is how often a stream without news says that it is there, so that
-// no proxy takes it for dead.
-const keepAlive = 25 * time.Second
-
 // maxProblem bounds a text of the SDK's that becomes an error message.
 const maxProblem = 4 << 10
 
@@ -27,6 +23,8 @@ type answer struct {
 	control *http.ResponseController
 	visit   *gateway.Visit
 	era     era
+	// every is how often a stream says that it is there.
+	every time.Duration
 
 	mu      sync.Mutex
 	begun   bool
@@ -36,8 +34,8 @@ type answer struct {
 	beat    *time.Timer // nil for what is no stream
 }
 
-func newAnswer(w http.ResponseWriter, visit *gateway.Visit, era era) *answer {
-	return &answer{w: w, control: http.NewResponseController(w), visit: visit, era: era}
+func newAnswer(w http.ResponseWriter, visit *gateway.Visit, era era, every time.Duration) *answer {
+	return &answer{w: w, control: http.NewResponseController(w), visit: visit, era: era, every: every}
 }
 
 // Header implements [http.ResponseWriter].
@@ -67,7 +65,7 @@ func (a *answer) begin(status int) {
 		return // see end
 	case strings.HasPrefix(kind, "text/event-stream"):
 		header.Set("X-Accel-Buffering", "no")
-		a.beat = time.AfterFunc(keepAlive, a.comment)
+		a.beat = time.AfterFunc(a.every, a.comment)
 	}
 	header.Set("X-Content-Type-Options", "nosniff")
 	a.w.WriteHeader(status)
@@ -125,7 +123,7 @@ func (a *answer) comment() {
 		return // the request's context ends with its connection
 	}
 	if err := a.control.Flush(); err == nil {
-		a.beat.Reset(keepAlive)
+		a.beat.Reset(a.every)
 	}
 }
 

@@ -44,8 +44,10 @@ type Options struct {
 	// "https://host:port". They need a proxy that answers CORS for them: the
 	// gateway itself never does.
 	Origins []string
-	Limits  Limits
-	Logger  *slog.Logger
+	// SSE serves clients of MCP 2024-11-05 at [SSEPath].
+	SSE    bool
+	Limits Limits
+	Logger *slog.Logger
 }
 
 // Limits bound what clients may do. Zero is the default.
@@ -61,6 +63,9 @@ type Limits struct {
 	Sessions, Listens int
 	// SessionTimeout is how long a session lives without a request.
 	SessionTimeout time.Duration
+	// KeepAlive is how often a stream without news says that it is there, so
+	// that no proxy takes it for dead.
+	KeepAlive time.Duration
 	// Drain is how long calls under way may take at the end.
 	Drain time.Duration
 }
@@ -73,6 +78,7 @@ const (
 	DefaultSessions       = 1000
 	DefaultListens        = 100
 	DefaultSessionTimeout = time.Hour
+	DefaultKeepAlive      = 25 * time.Second
 	DefaultDrain          = 10 * time.Second
 )
 
@@ -81,7 +87,8 @@ func (l Limits) orDefaults() Limits {
 		Rate: cmp.Or(l.Rate, DefaultRate), Burst: cmp.Or(l.Burst, DefaultBurst),
 		InFlight: cmp.Or(l.InFlight, DefaultInFlight),
 		Sessions: cmp.Or(l.Sessions, DefaultSessions), Listens: cmp.Or(l.Listens, DefaultListens),
-		SessionTimeout: cmp.Or(l.SessionTimeout, DefaultSessionTimeout), Drain: cmp.Or(l.Drain, DefaultDrain),
+		SessionTimeout: cmp.Or(l.SessionTimeout, DefaultSessionTimeout),
+		KeepAlive:      cmp.Or(l.KeepAlive, DefaultKeepAlive), Drain: cmp.Or(l.Drain, DefaultDrain),
 	}
 }
 
@@ -96,6 +103,7 @@ type Endpoint struct {
 	draining bool
 	ending   chan struct{} // closed when streams that wait for news are to end
 	waiting  map[*answer]context.CancelFunc
+	pairs    map[string]pair // by id
 }
 
 // New returns an Endpoint that listens nowhere yet.
@@ -104,6 +112,7 @@ func New(o Options) *Endpoint {
 	e := &Endpoint{
 		Options: o, accounts: accounts{limits: o.Limits},
 		ending: make(chan struct{}), waiting: make(map[*answer]context.CancelFunc),
+		pairs: make(map[string]pair),
 	}
 	server := func(*http.Request) *mcp.Server { return o.Gateway.Server() }
 	e.legacy = carry(mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{
@@ -113,6 +122,9 @@ func New(o Options) *Endpoint {
 		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: -1, DisableLocalhostProtection: true,
 	}))
 	e.mux.HandleFunc(Path, e.serveMCP)
+	if o.SSE {
+		e.mux.HandleFunc(SSEPath, e.serveSSE)
+	}
 	e.mux.Handle(o.Access.MetadataPath(), o.Access.MetadataHandler())
 	e.mux.HandleFunc("/healthz", e.health)
 	e.mux.HandleFunc("/readyz", e.ready)

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -46,19 +45,20 @@ type options struct {
 	limits  endpoint.Limits
 	origins []string
 	locked  bool // ask for tokens
+	sse     bool
 }
 
 // open makes a front at a loopback address whose servers are approved.
 func open(t testing.TB, o options, servers map[string]sandboxtest.Server) *front {
 	t.Helper()
-	h := gatewaytest.Build(t, gatewaytest.Options{Mode: approval.ModeAll, Active: []string{"one"}}, servers)
+	h := gatewaytest.Build(t, gatewaytest.Options{Mode: approval.ModeAll, Active: []string{"one", "alone"}, Logger: slog.New(slog.DiscardHandler)}, servers)
 	db, err := store.Open(t.Context(), t.TempDir())
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
 	f := &front{House: h, store: db}
 	f.Endpoint = endpoint.New(endpoint.Options{
 		Gateway: h.Gateway, Access: access.New(access.Options{Source: db, Open: !o.locked}),
-		Origins: o.origins, Limits: o.limits, Logger: slog.New(slog.DiscardHandler),
+		Origins: o.origins, SSE: o.sse, Limits: o.limits, Logger: slog.New(slog.DiscardHandler),
 	})
 	listener, err := endpoint.Listen(t.Context(), "127.0.0.1:0")
 	check(t, err)
@@ -179,28 +179,6 @@ func TestErasShareOneURL(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Clients reach the same over a unix socket.
-func TestUnixSocket(t *testing.T) {
-	f := open(t, options{}, echoing())
-	path := filepath.Join(t.TempDir(), "s")
-	listener, err := endpoint.Listen(t.Context(), "unix:"+path)
-	check(t, err)
-	stop := f.serve(t, listener)
-	client := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", path)
-	}}
-	defer client.CloseIdleConnections()
-	session, err := newClient(nil).Connect(t.Context(), &mcp.StreamableClientTransport{
-		Endpoint: "http://dockgate/mcp", HTTPClient: &http.Client{Transport: client},
-	}, nil)
-	check(t, err)
-	if _, err := session.ListTools(t.Context(), nil); err != nil {
-		t.Errorf("ListTools = %v", err)
-	}
-	check(t, session.Close())
-	check(t, stop())
 }
 
 func post(t testing.TB, handler http.Handler, body string, headers ...string) *httptest.ResponseRecorder {

@@ -58,7 +58,8 @@ func (a *accounts) spend(who principal.Principal, messages int) bool {
 	return limiter.AllowN(now, messages)
 }
 
-// enter counts a request until leave is called; nil if there are too many.
+// enter counts a request until leave is called, the first time; nil if there
+// are too many.
 func (a *accounts) enter(who principal.Principal) (leave func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,11 +68,11 @@ func (a *accounts) enter(who principal.Principal) (leave func()) {
 		return nil
 	}
 	account.inFlight++
-	return func() {
+	return sync.OnceFunc(func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		account.inFlight--
-	}
+	})
 }
 
 // listen counts a stream that waits for news until leave is called; nil if

@@ -40,41 +40,61 @@ const maxBody = 16 << 20
 
 // serveMCP lets a request through to the SDK's handler of its era.
 func (e *Endpoint) serveMCP(w http.ResponseWriter, r *http.Request) {
-	if refused := e.fromHere(r); refused != nil {
-		refused.write(w)
-		return
-	}
-	if e.stopping() {
-		w.Header().Set("Connection", "close")
-		busy(w, http.StatusServiceUnavailable, "1", "the gateway is stopping").write(w)
-		return
-	}
-	visitor, err := e.Access.Authenticate(r.Context(), r)
-	if err != nil {
-		e.refuseCaller(w, err)
-		return
-	}
-	who := visitor.Principal
-	leave := e.accounts.enter(who)
-	if leave == nil {
-		busy(w, http.StatusTooManyRequests, "1", "too many requests at a time").write(w)
+	visitor, leave, ok := e.admit(w, r)
+	if !ok {
 		return
 	}
 	defer leave()
+	who := visitor.Principal
 	visit, refused := e.visit(w, r, who)
-	if refused != nil {
-		refused.write(w)
-		return
-	}
-	if !e.accounts.spend(who, max(1, len(visit.Messages()))) {
-		refused := busy(w, http.StatusTooManyRequests, "1", "too many requests")
+	if refused == nil && !e.accounts.spend(who, max(1, len(visit.Messages()))) {
+		refused = busy(w, http.StatusTooManyRequests, "1", "too many requests")
 		refused.id = visitID(visit)
+	}
+	if refused != nil {
 		refused.write(w)
 		return
 	}
 	ctx, stop := e.Access.Watch(r.Context(), visitor)
 	defer stop()
+	if listens(visit) {
+		leave()
+		if leave = e.accounts.listen(who); leave == nil {
+			refused := busy(w, http.StatusTooManyRequests, "10", "too many streams that wait for news")
+			refused.id = visitID(visit)
+			refused.write(w)
+			return
+		}
+		defer leave()
+	}
 	e.pass(w, r.WithContext(ctx), visit)
+}
+
+// admit lets somebody in, or answers why not. The caller leaves when the
+// request is over.
+func (e *Endpoint) admit(w http.ResponseWriter, r *http.Request) (visitor access.Visitor, leave func(), ok bool) {
+	if refused := e.fromHere(r); refused != nil {
+		refused.write(w)
+		return visitor, nil, false
+	}
+	if e.stopping() {
+		w.Header().Set("Connection", "close")
+		busy(w, http.StatusServiceUnavailable, "1", "the gateway is stopping").write(w)
+		return visitor, nil, false
+	}
+	visitor, err := e.Access.Authenticate(r.Context(), r)
+	if err != nil {
+		e.refuseCaller(w, err)
+		return visitor, nil, false
+	}
+	if r.Method == http.MethodGet { // it waits for news, see listen
+		return visitor, func() {}, true
+	}
+	if leave = e.accounts.enter(visitor.Principal); leave == nil {
+		busy(w, http.StatusTooManyRequests, "1", "too many requests at a time").write(w)
+		return visitor, nil, false
+	}
+	return visitor, leave, true
 }
 
 // refuseCaller says why somebody may not use the gateway.
@@ -153,21 +173,16 @@ func (e *Endpoint) pass(w http.ResponseWriter, r *http.Request, visit *gateway.V
 		refused.write(w)
 		return
 	}
-	a := newAnswer(w, visit, era)
+	a := newAnswer(w, visit, era, e.Limits.KeepAlive)
 	defer a.end()
 	ctx := context.WithValue(r.Context(), visitKey{}, visit)
-	switch {
-	case r.Method == http.MethodGet:
+	switch r.Method {
+	case http.MethodDelete:
+		e.Gateway.End(r.Header.Get(sessionHeader), visit.Principal)
+	case http.MethodGet:
 		var done func()
 		ctx, done = e.wait(ctx, a)
 		defer done()
-	case listens(visit):
-		leave := e.accounts.listen(visit.Principal)
-		if leave == nil {
-			busy(w, http.StatusTooManyRequests, "10", "too many streams that wait for news").write(w)
-			return
-		}
-		defer leave()
 	}
 	r = r.WithContext(ctx)
 	// No secret goes further: the SDK keeps the headers beside each request.

@@ -182,6 +182,11 @@ func (g *Gateway) Changed(ctx context.Context) {
 // receive answers what is about servers and leaves the protocol to the SDK.
 func (g *Gateway) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if visit := visitOf(req); visit != nil {
+			var done func()
+			ctx, done = g.during(ctx, method, req, visit)
+			defer done()
+		}
 		answer, err := g.answer(ctx, method, req)
 		if err != nil {
 			return nil, wireError(err)
@@ -194,11 +199,6 @@ func (g *Gateway) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		if err := g.meet(ctx, req); err != nil {
 			return nil, err
-		}
-		if method == "subscriptions/listen" {
-			var cancel context.CancelFunc
-			ctx, cancel = untilEnding(ctx, visitOf(req))
-			defer cancel()
 		}
 		result, err := next(ctx, method, req)
 		if err == nil {

@@ -291,6 +291,7 @@ func (g *Gateway) Dismiss(ctx context.Context) error {
 	for connection, s := range g.sessions {
 		if s.visited {
 			open = append(open, connection)
+			s.end()
 		}
 	}
 	visitors := g.visitors
@@ -307,21 +308,36 @@ func (g *Gateway) Dismiss(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// untilEnding returns a context that ends when a request that only waits for
-// news is to end well: its result can still be sent then.
-func untilEnding(ctx context.Context, v *Visit) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	if v == nil || v.Ending == nil {
-		return ctx, cancel
+// End ends what is under way in a principal's session over HTTP. The SDK ends
+// the session itself, but would wait for that.
+func (g *Gateway) End(id string, who principal.Principal) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for connection, s := range g.sessions {
+		if s.visited && s.principal == who && connection.ID() == id {
+			s.end()
+		}
 	}
-	done := make(chan struct{})
+}
+
+// during returns the context of a request that a Visit brought: it ends with
+// the session or, for one that only waits for news, when those are to end, and
+// its result can still be sent then.
+func (g *Gateway) during(ctx context.Context, method string, req mcp.Request, v *Visit) (context.Context, func()) {
+	_, s := g.sessionOf(req)
+	ctx, cancel := context.WithCancel(ctx)
+	release := context.AfterFunc(s.ended, cancel)
+	if method != "subscriptions/listen" || v.Ending == nil {
+		return ctx, func() { release(); cancel() }
+	}
+	watched := make(chan struct{})
 	go func() {
-		defer close(done)
+		defer close(watched)
 		select {
 		case <-v.Ending:
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() { cancel(); <-done }
+	return ctx, func() { release(); cancel(); <-watched }
 }

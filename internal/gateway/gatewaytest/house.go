@@ -115,6 +115,8 @@ type Options struct {
 	Rules rules.Rules
 	// Roles say who may use what; by default everybody may use everything.
 	Roles access.Roles
+	// Logger is the test's log if nil, which a fuzz test has none of.
+	Logger *slog.Logger
 }
 
 // rules are those for a caller.
@@ -143,7 +145,10 @@ func (o Options) exposed(who principal.Principal) []meta.Group {
 func Build(t testing.TB, o Options, servers map[string]sandboxtest.Server) *House {
 	t.Helper()
 	ctx := t.Context()
-	logger := slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	logger := o.Logger
+	if logger == nil {
+		logger = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
 	db, err := store.Open(ctx, t.TempDir())
 	check(t, err)
 	record, err := audit.Open(audit.Options{Dir: t.TempDir(), Gateway: "test"})

@@ -1,0 +1,197 @@
+package endpoint_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/dockgate/dockgate/internal/endpoint"
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+)
+
+const (
+	modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	modernList = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `}}`
+	modernCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one__echo","arguments":{},` + modernMeta + `}}`
+)
+
+// modernHeaders are those that a request of the modern era needs.
+func modernHeaders(method string, more ...string) []string {
+	return append([]string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method}, more...)
+}
+
+// answerOf returns the status and the JSON-RPC error code of a response; zero
+// if it holds no error.
+func answerOf(t testing.TB, w *httptest.ResponseRecorder) (status int, code int64) {
+	t.Helper()
+	body := w.Body.String()
+	if _, data, ok := strings.Cut(body, "data: "); ok {
+		body, _, _ = strings.Cut(data, "\n")
+	}
+	if strings.TrimSpace(body) == "" || body == ": ok" {
+		return w.Code, 0
+	}
+	m, err := jsonrpc.Parse([]byte(body))
+	if err != nil {
+		t.Errorf("body %q is no JSON-RPC message: %v", w.Body, err)
+		return w.Code, 0
+	}
+	if m.Error != nil {
+		code = m.Error.Code
+	}
+	return w.Code, code
+}
+
+// Every malformed request gets the specification's status and code.
+func TestBadInput(t *testing.T) {
+	f := open(t, options{}, echoing())
+	session := post(t, f, initialize).Header().Get("Mcp-Session-Id")
+	if session == "" {
+		t.Fatal("initialize began no session")
+	}
+	in := []string{"Mcp-Session-Id", session, "Mcp-Protocol-Version", "2025-11-25"}
+	tests := []struct {
+		name    string
+		headers []string
+		body    string
+		status  int
+		code    int64
+	}{
+		{"empty body", in, ``, 400, -32700},
+		{"no JSON", in, `{"jsonrpc":`, 400, -32700},
+		{"words", in, `hello`, 400, -32700},
+		{"no message", in, `{"id":1}`, 400, -32600},
+		{"other version of JSON-RPC", in, `{"jsonrpc":"1.0","id":1,"method":"ping"}`, 400, -32600},
+		{"id that is an object", in, `{"jsonrpc":"2.0","id":{},"method":"ping"}`, 400, -32600},
+		{"id null", in, `{"jsonrpc":"2.0","id":null,"method":"ping"}`, 400, -32600},
+		{"two ids", in, `{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, 400, -32600},
+		{"too deep", in, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}}`, 400, -32600},
+		{"unknown method", in, `{"jsonrpc":"2.0","id":1,"method":"no/such"}`, 200, -32601},
+		{"unknown tool", in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"none"}}`, 200, -32602},
+		{"params that are a list", in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[1]}`, 200, -32602},
+		{"params missing", in, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, 400, -32600},
+		{"no session", nil, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, 400, -32600},
+		{"no such session", []string{"Mcp-Session-Id", "none"}, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, 404, -32600},
+		{"unknown version", []string{"Mcp-Session-Id", session, "Mcp-Protocol-Version", "1999-01-01"}, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 400, -32600},
+		{"not JSON by its type", append(in[:len(in):len(in)], "Content-Type", "text/plain"), `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 415, -32600},
+		{"answer not wanted", append(in[:len(in):len(in)], "Accept", "text/html"), `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 400, -32600},
+		{"batch of today", in, `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, 400, -32600},
+		{"empty batch", in, `[]`, 400, -32600},
+		{"notification", in, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}`, 202, 0},
+		{"ping", in, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 200, 0},
+
+		{"modern list", modernHeaders("tools/list"), modernList, 200, 0},
+		{"modern without header", nil, modernList, 400, -32020},
+		{"modern without method header", []string{"Mcp-Protocol-Version", "2026-07-28"}, modernList, 400, -32020},
+		{"other method in header", modernHeaders("tools/call"), modernList, 400, -32020},
+		{"other version in header", []string{"Mcp-Protocol-Version", "2026-07-29", "Mcp-Method", "tools/list"}, modernList, 400, -32020},
+		{"version of the future", []string{"Mcp-Protocol-Version", "2099-01-01", "Mcp-Method", "tools/list"}, strings.ReplaceAll(modernList, "2026-07-28", "2099-01-01"), 400, -32022},
+		{"no capabilities", modernHeaders("tools/list"), `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, 400, -32602},
+		{"no meta", modernHeaders("tools/list"), `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, 400, -32602},
+		{"unknown modern method", modernHeaders("no/such"), `{"jsonrpc":"2.0","id":1,"method":"no/such","params":{` + modernMeta + `}}`, 404, -32601},
+		{"modern ping, which is gone", modernHeaders("ping"), `{"jsonrpc":"2.0","id":1,"method":"ping","params":{` + modernMeta + `}}`, 404, -32601},
+		{"name missing in header", modernHeaders("tools/call"), modernCall, 400, -32020},
+		{"other name in header", modernHeaders("tools/call", "Mcp-Name", "other"), modernCall, 400, -32020},
+		{"name in Base64", modernHeaders("tools/call", "Mcp-Name", "=?base64?b25lX19lY2hv?="), modernCall, 200, 0},
+		{"other name in Base64", modernHeaders("tools/call", "Mcp-Name", "=?base64?b3RoZXI=?="), modernCall, 400, -32020},
+		{"no Base64", modernHeaders("tools/call", "Mcp-Name", "=?base64?!?="), modernCall, 400, -32020},
+		{"unknown modern tool", modernHeaders("tools/call", "Mcp-Name", "none"), strings.ReplaceAll(modernCall, "one__echo", "none"), 400, -32602},
+	}
+	for _, tt := range tests {
+		w := post(t, f, tt.body, tt.headers...)
+		if status, code := answerOf(t, w); status != tt.status || code != tt.code {
+			t.Errorf("%s: POST = %d, code %d: %s, want %d, %d", tt.name, status, code, w.Body, tt.status, tt.code)
+		}
+	}
+}
+
+func TestOtherMethods(t *testing.T) {
+	f := open(t, options{}, echoing())
+	tests := []struct {
+		method  string
+		headers []string
+		status  int
+		allow   string
+	}{
+		{http.MethodGet, nil, 400, ""},
+		{http.MethodGet, []string{"Mcp-Session-Id", "none"}, 404, ""},
+		{http.MethodDelete, nil, 400, ""},
+		{http.MethodDelete, []string{"Mcp-Session-Id", "none"}, 404, ""},
+		{http.MethodPut, nil, 405, "GET, POST, DELETE"},
+		{http.MethodOptions, []string{"Origin", "http://localhost"}, 405, "GET, POST, DELETE"},
+		{http.MethodGet, []string{"Mcp-Protocol-Version", "2026-07-28"}, 405, "POST"},
+		{http.MethodDelete, []string{"Mcp-Protocol-Version", "2026-07-28"}, 405, "POST"},
+	}
+	for _, tt := range tests {
+		r := httptest.NewRequestWithContext(t.Context(), tt.method, "http://localhost"+endpoint.Path, nil)
+		r.Header.Set("Accept", "text/event-stream")
+		for i := 0; i+1 < len(tt.headers); i += 2 {
+			r.Header.Set(tt.headers[i], tt.headers[i+1])
+		}
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, r)
+		if status, _ := answerOf(t, w); status != tt.status || w.Header().Get("Allow") != tt.allow {
+			t.Errorf("%s %v = %d, Allow %q: %s, want %d, %q", tt.method, tt.headers, status, w.Header().Get("Allow"), w.Body, tt.status, tt.allow)
+		}
+		if got := w.Header().Get("Access-Control-Allow-Origin"); got != "" {
+			t.Errorf("%s answers CORS: %q", tt.method, got)
+		}
+	}
+}
+
+// FuzzMCP sends whatever there is: nothing of it may be answered with a 500,
+// and every refusal is a JSON-RPC error.
+func FuzzMCP(f *testing.F) {
+	front := open(f, options{limits: endpoint.Limits{Rate: 1e9, Burst: 1e9, Sessions: 20}}, echoing())
+	session := post(f, front, initialize).Header().Get("Mcp-Session-Id")
+	for _, body := range []string{
+		initialize, modernList, modernCall, ``, `[]`, `{}`, `null`, `"x"`,
+		`{"jsonrpc":"2.0","id":1,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp_find","arguments":{"query":"x"}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1.5},"name":"one__echo"}}`,
+		`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":1,"method":"ping"}]`,
+		`{"jsonrpc":"2.0","id":1,"result":{}}`,
+		`{"jsonrpc":"2.0","id":"x","method":"completion/complete","params":{"ref":{"type":"ref/prompt"}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"x:"}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{},` + modernMeta + `}}`,
+	} {
+		f.Add(http.MethodPost, true, "2025-11-25", "", "", body)
+		f.Add(http.MethodPost, false, "2026-07-28", "tools/list", "x", body)
+		f.Add(http.MethodPost, true, "2025-03-26", "", "", body)
+	}
+	f.Add(http.MethodDelete, false, "", "", "", "")
+	f.Fuzz(func(t *testing.T, method string, joined bool, version, methodHeader, name, body string) {
+		switch method {
+		case http.MethodPost, http.MethodPut, http.MethodDelete:
+		default:
+			method = http.MethodPost
+		}
+		if strings.Contains(body, "subscriptions") && !json.Valid([]byte(body)) {
+			return
+		}
+		r := httptest.NewRequestWithContext(t.Context(), method, "http://localhost"+endpoint.Path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		for header, value := range map[string]string{"Mcp-Protocol-Version": version, "Mcp-Method": methodHeader, "Mcp-Name": name} {
+			if value != "" {
+				r.Header[header] = []string{value}
+			}
+		}
+		if joined && method != http.MethodDelete {
+			r.Header.Set("Mcp-Session-Id", session)
+		}
+		w := httptest.NewRecorder()
+		front.ServeHTTP(w, r)
+		if w.Code >= 500 {
+			t.Errorf("%s = %d %s", body, w.Code, w.Body)
+		}
+		if w.Code >= 400 && method != http.MethodDelete {
+			if _, code := answerOf(t, w); code == 0 {
+				t.Errorf("%s = %d %s, want a JSON-RPC error", body, w.Code, w.Body)
+			}
+		}
+	})
+}
