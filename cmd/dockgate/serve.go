@@ -29,11 +29,12 @@ says auto_start in its entry is started in the background. A server that nobody
 has approved yet is asked for: in the client, if it can show a form, else with
 "dockgate approve".
 
-Over HTTP the address is printed once clients can connect. Each client needs a token, which "dockgate token new" makes. On a
-unix socket, which its owner alone can open, and on a loopback address it can be
-left out with --allow-unauthenticated: whoever gets there is then the local
-user. SIGTERM ends the gateway when the calls under
-way have ended, after ten seconds at the latest.` + exits,
+Over HTTP the address is printed once clients can connect. Each client needs a
+token, which "dockgate token new" makes. On a unix socket, which its owner alone
+can open, and on a loopback address it can be left out with
+--allow-unauthenticated: whoever gets there is then the local user. SIGTERM ends
+the gateway when the calls under way have ended, after ten seconds at the
+latest.` + exits,
 		Example: `  dockgate serve
   dockgate serve --server filesystem --prefix none
   dockgate serve --approve pinned --expose direct

@@ -1,6 +1,7 @@
 package endpoint_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -46,12 +47,13 @@ type options struct {
 	origins []string
 	locked  bool // ask for tokens
 	sse     bool
+	mode    approval.Mode // all unless set
 }
 
 // open makes a front at a loopback address whose servers are approved.
 func open(t testing.TB, o options, servers map[string]sandboxtest.Server) *front {
 	t.Helper()
-	h := gatewaytest.Build(t, gatewaytest.Options{Mode: approval.ModeAll, Active: []string{"one", "alone"}, Logger: slog.New(slog.DiscardHandler)}, servers)
+	h := gatewaytest.Build(t, gatewaytest.Options{Mode: cmp.Or(o.mode, approval.ModeAll), Wait: time.Minute, Active: []string{"one", "alone"}, Logger: slog.New(slog.DiscardHandler)}, servers)
 	db, err := store.Open(t.Context(), t.TempDir())
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
