@@ -20,8 +20,8 @@ const module = "github.com/dockgate/dockgate"
 // the floor of its room, and may import the room.
 func floors() [][]string {
 	return [][]string{
-		0:  {"tool", "secret", "principal", "jsonrpc"},
-		1:  {"catalog", "era", "rules", "search"},
+		0:  {"tool", "secret", "principal", "jsonrpc", "outside"},
+		1:  {"catalog", "client", "era", "rules", "search"},
 		2:  {"sandbox"},
 		3:  {"approval", "audit", "access", "inventory"},
 		4:  {"docker", "plan", "upstream", "remote"},
@@ -35,7 +35,7 @@ func floors() [][]string {
 }
 
 // stdOnly are the rooms that import nothing but the standard library.
-func stdOnly() []string { return []string{"tool", "principal", "jsonrpc"} }
+func stdOnly() []string { return []string{"tool", "principal", "jsonrpc", "outside"} }
 
 // owners are the rooms that alone may import the modules below a path. Folders
 // outside of internal are written with a slash.
@@ -47,12 +47,13 @@ func owners() map[string][]string {
 		"modernc.org/":                 {"store"},
 		"github.com/pressly/goose/":    {"store"},
 		"github.com/compose-spec/":     {"secret", "catalog"},
-		"github.com/tailscale/hujson":  {"catalog"},
+		"github.com/tailscale/hujson":  {"catalog", "client"},
 		"github.com/spf13/":            {"/cmd"},
 		"github.com/testcontainers/":   {"/test"},
 		"github.com/schollz/":          {"/cmd"},
 		"github.com/docker/cli/":       {"docker"},
 		"github.com/kljensen/snowball": {"search"},
+		"github.com/pelletier/":        {"client"},
 	}
 }
 

@@ -134,7 +134,7 @@ func (s *stage) play(ctx context.Context) error {
 	return s.farewell(ctx)
 }
 
-func (s *stage) session(ctx context.Context, client *client) error {
+func (s *stage) session(ctx context.Context, client *visitor) error {
 	if err := s.introduce(ctx, client); err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (s *stage) session(ctx context.Context, client *client) error {
 	return s.call(ctx, client, "sandbox", `{}`)
 }
 
-func (s *stage) introduce(ctx context.Context, client *client) error {
+func (s *stage) introduce(ctx context.Context, client *visitor) error {
 	if err := s.title("1", "An MCP client starts the gateway and lists its tools. No container runs for that."); err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (s *stage) introduce(ctx context.Context, client *client) error {
 
 // approvedCall makes the first call, which has to be approved. A person may
 // take longer than a call waits: then the call is made again.
-func (s *stage) approvedCall(ctx context.Context, client *client) error {
+func (s *stage) approvedCall(ctx context.Context, client *visitor) error {
 	for {
 		err := s.call(ctx, client, "echo", `{"text":"hello"}`)
 		var refused *refusedError
@@ -210,7 +210,7 @@ func (s *stage) approvedCall(ctx context.Context, client *client) error {
 }
 
 // call makes a call and shows it.
-func (s *stage) call(ctx context.Context, client *client, tool, arguments string) error {
+func (s *stage) call(ctx context.Context, client *visitor, tool, arguments string) error {
 	name, err := client.name(tool)
 	if err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"github.com/dockgate/dockgate/internal/upstream"
 )
 
-// A client is an MCP client of a gateway that runs as a process of its own.
-type client struct {
+// A visitor is an MCP client of a gateway that runs as a process of its own.
+type visitor struct {
 	*upstream.Session
 	// log is what the gateway says.
 	log   *os.File
@@ -30,7 +30,7 @@ type listedTool struct {
 }
 
 // startGateway starts this program as a gateway and connects to it.
-func (s *stage) startGateway(ctx context.Context) (*client, error) {
+func (s *stage) startGateway(ctx context.Context) (*visitor, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (s *stage) startGateway(ctx context.Context) (*client, error) {
 		Era:          upstream.Legacy,
 		Serve:        s.answerQuestion,
 	})
-	c := &client{Session: session, log: log}
+	c := &visitor{Session: session, log: log}
 	if err != nil {
 		return nil, errors.Join(c.explain(err), log.Close())
 	}
@@ -67,10 +67,10 @@ func (s *stage) startGateway(ctx context.Context) (*client, error) {
 }
 
 // Close ends the session and waits for the gateway.
-func (c *client) Close() error { return errors.Join(c.Session.Close(), c.log.Close()) }
+func (c *visitor) Close() error { return errors.Join(c.Session.Close(), c.log.Close()) }
 
 // explain adds what the gateway said to an error.
-func (c *client) explain(err error) error {
+func (c *visitor) explain(err error) error {
 	said, failure := os.ReadFile(c.log.Name())
 	if failure != nil || len(bytes.TrimSpace(said)) == 0 {
 		return err
@@ -79,7 +79,7 @@ func (c *client) explain(err error) error {
 }
 
 // list asks for the tools, once.
-func (c *client) list(ctx context.Context) ([]listedTool, error) {
+func (c *visitor) list(ctx context.Context) ([]listedTool, error) {
 	result, err := c.Call(ctx, "tools/list", nil, nil)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (c *client) list(ctx context.Context) ([]listedTool, error) {
 }
 
 // name returns the name under which the gateway lists a tool of the demo server.
-func (c *client) name(tool string) (string, error) {
+func (c *visitor) name(tool string) (string, error) {
 	for _, t := range c.tools {
 		if strings.HasPrefix(t.Name, demoServer) && strings.HasSuffix(t.Name, tool) {
 			return t.Name, nil
@@ -106,7 +106,7 @@ func (c *client) name(tool string) (string, error) {
 
 // call calls a tool and returns its text. A refusal of the gateway is a
 // [*refusedError].
-func (c *client) call(ctx context.Context, name, arguments string, progress func(done, total float64)) (string, error) {
+func (c *visitor) call(ctx context.Context, name, arguments string, progress func(done, total float64)) (string, error) {
 	params, err := json.Marshal(map[string]any{"name": name, "arguments": json.RawMessage(arguments)})
 	if err != nil {
 		return "", err

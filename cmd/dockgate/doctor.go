@@ -84,7 +84,7 @@ func printFindings(cmd *cobra.Command, findings []daemon.Finding) error {
 		if finding.Hint == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "  %-9s %s\n", "", paint.dim("hint: "+clean(finding.Hint))); err != nil {
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "  %-9s %s\n", "", paint.dim("hint: "+clean(phrase(finding.Hint)))); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/outside"
 )
 
 // flags are those of every command.
@@ -58,7 +59,12 @@ func (f *flags) surroundings() (daemon.Options, error) {
 	if err != nil {
 		return daemon.Options{}, fmt.Errorf("working directory: %w", err)
 	}
-	return daemon.Options{
+	// In a container of its own the gateway has only what it is told of.
+	here, inside := outside.Read(os.LookupEnv)
+	if inside {
+		home, dir = first(here.Host.Home, home), first(here.Host.Project, dir)
+	}
+	options := daemon.Options{
 		State:      first(f.state, os.Getenv("DOCKGATE_STATE"), filepath.Join(first(os.Getenv("XDG_STATE_HOME"), filepath.Join(home, ".local", "state")), "dockgate")),
 		Engine:     f.engine(),
 		Home:       home,
@@ -67,7 +73,20 @@ func (f *flags) surroundings() (daemon.Options, error) {
 		Env:        os.LookupEnv,
 		Version:    version,
 		Logger:     f.logger(slog.LevelInfo),
-	}, nil
+	}
+	if inside {
+		options.Outside, options.Phrase = &here.Host, here.Phrase
+	}
+	return options, nil
+}
+
+// phrase returns a text for a person with the commands in it as they are typed
+// where this program runs.
+func phrase(text string) string {
+	if here, inside := outside.Read(os.LookupEnv); inside {
+		return here.Phrase(text)
+	}
+	return text
 }
 
 // logger logs what has at least the given level, or everything if the user

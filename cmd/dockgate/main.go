@@ -58,10 +58,10 @@ func untilSignal() (context.Context, func()) {
 
 // report prints an error, and what the user can do, for people.
 func report(err error) {
-	fmt.Fprintf(os.Stderr, "dockgate: error: %s\n", cleanLines(err.Error()))
+	fmt.Fprintf(os.Stderr, "dockgate: error: %s\n", cleanLines(phrase(err.Error())))
 	var hinted interface{ Hint() string }
 	if errors.As(err, &hinted) && hinted.Hint() != "" {
-		fmt.Fprintf(os.Stderr, "dockgate: hint: %s\n", cleanLines(hinted.Hint()))
+		fmt.Fprintf(os.Stderr, "dockgate: hint: %s\n", cleanLines(phrase(hinted.Hint())))
 	}
 }
 
@@ -91,10 +91,12 @@ the second ends the process.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd: cmd, err: err} })
 	root.AddGroup(
 		&cobra.Group{ID: groupServers, Title: "Servers:"},
+		&cobra.Group{ID: groupClients, Title: "MCP clients:"},
 		&cobra.Group{ID: groupApproval, Title: "Approval, access and record:"},
 		&cobra.Group{ID: groupRunning, Title: "What runs:"},
 	)
 	addGroup(root, groupServers, newServe(&f), newCatalog(&f), newAdd(&f), newRemove(&f), newList(&f), newPlan(&f), newExplain(&f), newUpdate(&f), newDemo(&f))
+	addGroup(root, groupClients, newConnect(&f), newDisconnect(&f))
 	addGroup(root, groupApproval, newApprove(&f), newDeny(&f), newRevoke(&f), newApprovals(&f), newToken(&f), newAudit(&f))
 	addGroup(root, groupRunning, newPs(&f), newStats(&f), newLogs(&f), newStop(&f), newDoctor(&f))
 	checkUsage(root)
@@ -103,6 +105,7 @@ the second ends the process.`,
 
 const (
 	groupServers  = "servers"
+	groupClients  = "clients"
 	groupApproval = "approval"
 	groupRunning  = "running"
 )

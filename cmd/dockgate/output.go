@@ -57,7 +57,7 @@ func writeTable(w io.Writer, header []string, rows [][]string) error {
 
 // tell prints a line of talk.
 func tell(cmd *cobra.Command, format string, args ...any) {
-	cmd.PrintErrf(format+"\n", args...)
+	cmd.PrintErrln(phrase(fmt.Sprintf(format, args...)))
 }
 
 // shorten cuts text at a word, so that a table fits a screen.

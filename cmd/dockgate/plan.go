@@ -109,7 +109,7 @@ func container(spec sandbox.Spec) []string {
 }
 
 func verdictLines(paint paint, verdict approval.Verdict, made plan.Plan) []string {
-	ask := "; to approve it: dockgate approve " + made.Entry.Name
+	ask := phrase("; to approve it: dockgate approve " + made.Entry.Name)
 	switch verdict.State {
 	case approval.Approved:
 		return []string{paint.green("approved")}

@@ -142,7 +142,7 @@ const patience = time.Minute
 
 // A line is a script's connection to a gateway.
 type line struct {
-	client *client
+	client *visitor
 	result chan string
 }
 
@@ -177,7 +177,7 @@ func dialGateway(ts *testscript.TestScript, neg bool, args []string) {
 		Client: upstream.Implementation{Name: "script", Version: "1"}, Era: upstream.Legacy,
 	})
 	ts.Check(err)
-	l.client = &client{Session: session, log: log}
+	l.client = &visitor{Session: session, log: log}
 	ts.Defer(func() {
 		if l.client != nil {
 			_ = l.client.Close()

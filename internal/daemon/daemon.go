@@ -21,6 +21,7 @@ import (
 	"github.com/dockgate/dockgate/internal/gateway"
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/meta"
+	"github.com/dockgate/dockgate/internal/outside"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/rules"
@@ -46,7 +47,12 @@ type Options struct {
 	// Home is the user's home folder, Dir the working directory.
 	Home, Dir string
 	// Env looks a variable up.
-	Env     func(name string) (string, bool)
+	Env func(name string) (string, bool)
+	// Outside is the host, if the gateway runs in a container; else nil.
+	Outside *outside.Host
+	// Phrase returns a text for a model or a person with the commands as they
+	// are typed here; nil leaves it as it is.
+	Phrase  func(text string) string
 	Version string
 	Logger  *slog.Logger
 }
@@ -149,7 +155,7 @@ func (d *Daemon) wire() {
 		Catalog:  func() *catalog.Catalog { return d.Catalog },
 		Settings: d.Active,
 		Images:   d.Images,
-		Host:     sandbox.Host{Home: d.Home, RemoteEngine: !d.Engine.Local(), Stat: statHost},
+		Host:     sandbox.Host{Home: d.Home, RemoteEngine: !d.Engine.Local(), Stat: d.stat()},
 		Unenforced: func() []string {
 			return d.Images.Unenforced()
 		},
@@ -208,6 +214,7 @@ func (d *Daemon) openGateway() error {
 		Prefix:   prefix,
 		Bounds:   gateway.Bounds{Servers: d.Config.Lists.Servers, Tools: d.Config.Lists.Tools},
 		Approved: d.approved,
+		Phrase:   d.Phrase,
 		Logger:   d.Logger,
 	})
 	return err

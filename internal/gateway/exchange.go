@@ -121,9 +121,9 @@ func (g *Gateway) finish(e exchange, result json.RawMessage, err error) (mcp.Res
 	switch {
 	case err == nil:
 	case e.method == "tools/call":
-		result, err = call.Failure(err, e.ref)
+		result, err = call.Failure(g.phrased(err), e.ref)
 	default:
-		err = failure(e.ref, err)
+		err = failure(e.ref, g.phrased(err))
 	}
 	if err != nil {
 		return nil, err

@@ -39,7 +39,8 @@ const (
 	Direct meta.Group = "direct"
 )
 
-// Options are what a Gateway needs; all but Bounds and Exposed are required.
+// Options are what a Gateway needs; all but Bounds, Exposed and Phrase are
+// required.
 type Options struct {
 	Version string
 	Caller  *call.Caller
@@ -55,7 +56,10 @@ type Options struct {
 	Bounds Bounds
 	// Approved returns the names of the servers that are approved.
 	Approved func() []string
-	Logger   *slog.Logger
+	// Phrase returns the text of a failure of ours with the commands in it as
+	// they are typed where the gateway runs; nil leaves them as they are.
+	Phrase func(text string) string
+	Logger *slog.Logger
 }
 
 // A Gateway serves any number of clients.
