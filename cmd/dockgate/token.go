@@ -56,6 +56,10 @@ its digest is kept. A client sends it with every request, as the header
 		},
 	}
 	cmd.Flags().StringVar(&role, "role", "", "`role` of the configuration that its bearer has (default the default role)")
+	_ = cmd.RegisterFlagCompletionFunc("role", complete(func(context.Context) ([]string, error) { // fails for flags that do not exist only
+		options, err := f.options()
+		return options.Config.Admission.Roles.Names(), err
+	}))
 	cmd.Flags().Var(&expires, "expires", "when it stops working: 30d, 12h, or a date such as 2030-12-31 (default never)")
 	out.flag(cmd)
 	return cmd

@@ -13,6 +13,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -39,6 +40,8 @@ type Options struct {
 	Resource string
 	// Issuers are those whose tokens are good here; see [Issuer.Check].
 	Issuers []Issuer
+	// Roles are those that callers may have: one with another is refused.
+	Roles Roles
 	// Client fetches the documents of issuers; nil is one that follows no
 	// redirects and waits 10 s.
 	Client *http.Client
@@ -85,6 +88,19 @@ type Visitor struct {
 // request, so that nothing behind can pass it on. Its errors are of type
 // [*RefusedError], but for ctx's.
 func (a *Authenticator) Authenticate(ctx context.Context, r *http.Request) (Visitor, error) {
+	visitor, err := a.identify(ctx, r)
+	if err != nil {
+		return Visitor{}, err
+	}
+	var unknown *RoleError
+	if _, err := a.opts.Roles.Of(visitor.Principal); errors.As(err, &unknown) {
+		return Visitor{}, a.refusal(cause{http.StatusForbidden, "insufficient_scope", "the caller has no role that is configured", unknown.Hint()}, "")
+	}
+	return visitor, nil
+}
+
+// identify says who sends a request.
+func (a *Authenticator) identify(ctx context.Context, r *http.Request) (Visitor, error) {
 	headers := r.Header.Values("Authorization")
 	r.Header.Del("Authorization")
 	if len(headers) == 0 {

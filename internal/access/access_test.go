@@ -65,11 +65,18 @@ func request(t *testing.T, authorization ...string) *http.Request {
 	return r
 }
 
+// readers are the roles of a configuration with one, that has no default.
+func readers() access.Roles {
+	return access.Roles{Each: map[string]*access.Role{"reader": {Name: "reader"}}}
+}
+
 func TestAuthenticate(t *testing.T) {
 	ann, annPlain := mint(t, "ann", "reader", time.Time{})
 	old, oldPlain := mint(t, "old", "", time.Now())
 	_, goneToken := mint(t, "gone", "", time.Time{})
-	a := access.New(access.Options{Source: &drawer{tokens: []access.Token{ann, old}}})
+	roleless, rolelessPlain := mint(t, "roleless", "", time.Time{})
+	stale, stalePlain := mint(t, "stale", "writer", time.Time{})
+	a := access.New(access.Options{Source: &drawer{tokens: []access.Token{ann, old, roleless, stale}}, Roles: readers()})
 	tests := []struct {
 		name      string
 		headers   []string
@@ -79,6 +86,8 @@ func TestAuthenticate(t *testing.T) {
 	}{
 		{name: "good", headers: []string{"Bearer " + annPlain.Reveal()}, want: principal.Principal{ID: "ann", Role: "reader"}},
 		{name: "small letters", headers: []string{"bearer  " + annPlain.Reveal()}, want: principal.Principal{ID: "ann", Role: "reader"}},
+		{name: "no role", headers: []string{"Bearer " + rolelessPlain.Reveal()}, status: 403},
+		{name: "a role that is gone", headers: []string{"Bearer " + stalePlain.Reveal()}, status: 403},
 		{name: "none", status: 401, challenge: `Bearer realm="dockgate"`},
 		{name: "expired", headers: []string{"Bearer " + oldPlain.Reveal()}, status: 401, challenge: `Bearer realm="dockgate", error="invalid_token", error_description="the token has expired"`},
 		{name: "unknown", headers: []string{"Bearer " + goneToken.Reveal()}, status: 401, challenge: `Bearer realm="dockgate", error="invalid_token", error_description="the token is not known here, or was revoked"`},
@@ -116,10 +125,14 @@ func TestAuthenticate(t *testing.T) {
 			if tt.challenge != "" && refused.Challenge != tt.challenge {
 				t.Errorf("Challenge = %s, want %s", refused.Challenge, tt.challenge)
 			}
-			if refused.Hint() == "" || refused.Code() != access.CodeUnauthenticated || !strings.HasPrefix(refused.Challenge, "Bearer ") {
+			code := access.CodeUnauthenticated
+			if tt.status == http.StatusForbidden {
+				code = access.CodeForbidden
+			}
+			if refused.Hint() == "" || refused.Code() != code || !strings.HasPrefix(refused.Challenge, "Bearer ") {
 				t.Errorf("Hint = %q, Code = %q, Challenge = %q, want each", refused.Hint(), refused.Code(), refused.Challenge)
 			}
-			for _, plain := range []secret.Value{annPlain, oldPlain, goneToken} {
+			for _, plain := range []secret.Value{annPlain, oldPlain, goneToken, rolelessPlain, stalePlain} {
 				if text := fmt.Sprintf("%v %#v %+v", err, refused, *refused); strings.Contains(text, plain.Reveal()) {
 					t.Errorf("the error holds the token: %s", text)
 				}

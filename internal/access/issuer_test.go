@@ -33,7 +33,9 @@ func corp(i *accesstest.Issuer) access.Issuer {
 }
 
 func door(issuers ...access.Issuer) *access.Authenticator {
-	return access.New(access.Options{Source: &drawer{}, Resource: resource, Issuers: issuers})
+	roles := readers()
+	roles.Default = "reader"
+	return access.New(access.Options{Source: &drawer{}, Resource: resource, Issuers: issuers, Roles: roles})
 }
 
 func refused(t *testing.T, a *access.Authenticator, token string) *access.RefusedError {

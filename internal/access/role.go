@@ -28,12 +28,15 @@ type Role struct {
 	Tools rules.Rules
 	// Expose are the groups that it is listed; nil is what everybody is.
 	Expose []string
+	// Approve reports that its callers may answer, through their client, what a
+	// person is asked: what a server may do is for everybody.
+	Approve bool
 	// Place is where it was written.
 	Place string
 }
 
 // owner returns the role that may use everything.
-func owner() *Role { return &Role{Name: Owner, Catalogs: AnyName(), Servers: AnyName()} }
+func owner() *Role { return &Role{Name: Owner, Catalogs: AnyName(), Servers: AnyName(), Approve: true} }
 
 // Has reports whether the role may use a server.
 func (r *Role) Has(entry catalog.Server) bool {

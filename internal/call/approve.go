@@ -34,7 +34,16 @@ func (c *Caller) approved(ctx context.Context, r Request, made plan.Plan) error 
 		return nil
 	}
 	c.tell(r, "waiting for the approval of "+r.Server)
-	return c.Book.Require(ctx, Question(r.Principal, made), r.Person, c.wait(r))
+	return c.Book.Require(ctx, Question(r.Principal, made), c.approver(r), c.wait(r))
+}
+
+// approver is who is asked during a call: the caller, if they may approve, or
+// else whoever runs "dockgate approve" meanwhile.
+func (c *Caller) approver(r Request) approval.Person {
+	if c.Approver == nil || c.Approver(r.Principal) {
+		return r.Person
+	}
+	return approval.Person{Tell: r.Person.Tell}
 }
 
 // wait is how long a person is waited for: not longer than the client waits.
@@ -82,7 +91,7 @@ func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan, wait fun
 	}
 	c.tell(r, "waiting for the approval of the tool "+r.Item)
 	patience := wait()
-	err = c.Book.RequireTool(ctx, Question(r.Principal, made), listed.Definition, r.Person, patience)
+	err = c.Book.RequireTool(ctx, Question(r.Principal, made), listed.Definition, c.approver(r), patience)
 	if !errors.Is(err, approval.ErrNotListed) {
 		return err
 	}
@@ -95,7 +104,7 @@ func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan, wait fun
 	if _, err := c.Book.Pin(ctx, Question(r.Principal, made), definitions); err != nil {
 		return err
 	}
-	return c.Book.RequireTool(ctx, Question(r.Principal, made), listed.Definition, r.Person, patience)
+	return c.Book.RequireTool(ctx, Question(r.Principal, made), listed.Definition, c.approver(r), patience)
 }
 
 // Offer returns what a planned server offered when it ran last; ok is false

@@ -89,7 +89,7 @@ type Recorder interface {
 	Append(audit.Record) error
 }
 
-// Options are what a Caller needs; all but the last five are required.
+// Options are what a Caller needs; all but the last six are required.
 type Options struct {
 	Planner *plan.Planner
 	Book    *approval.Book
@@ -111,6 +111,9 @@ type Options struct {
 	// Permit refuses a server that a caller's role does not have; nil permits
 	// all.
 	Permit func(who principal.Principal, server string) error
+	// Approver reports whether a caller may answer, through their client, what a
+	// person is asked about a server; nil is that everybody may.
+	Approver func(who principal.Principal) bool
 	// Bound returns the quota of a caller, and what takes the place of MaxCall;
 	// nil is that of everybody.
 	Bound func(who principal.Principal) (fleet.Quota, time.Duration)

@@ -79,3 +79,20 @@ func TestRoleBounds(t *testing.T) {
 		w.answers(by("large", request("git", "echo")))
 	})
 }
+
+// What a server may do is decided for everybody, and so not by every caller.
+func TestRoleApproves(t *testing.T) {
+	inWorld(t, approval.ModeAsk, func(t *testing.T, w *world) {
+		w.caller.Approver = func(who principal.Principal) bool { return who.Role == "owner" }
+		r := answering(request("git", "echo"), approval.Approve)
+		w.fails(by("reader", r), approval.CodePending)
+		w.expectStarted(0)
+		w.answers(by("owner", r))
+		w.list(definition("echo", ""), definition("fresh", ""))
+		w.stop("git")
+		w.answers(by("owner", r))
+		w.fails(by("reader", answering(request("git", "fresh"), approval.Approve)), approval.CodePending)
+		w.answers(by("owner", answering(request("git", "fresh"), approval.Approve)))
+		w.answers(by("reader", request("git", "fresh")))
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/docker/go-units"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dockgate/dockgate/internal/access"
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/gateway"
@@ -40,6 +41,10 @@ type Config struct {
 	HTTP HTTP `yaml:"http"`
 	// Discovery says how tools are found, and which may be called.
 	Discovery Discovery `yaml:"discovery"`
+	// Access and Roles are as they are written, and Admission is what they say.
+	Access    yaml.Node `yaml:"access"`
+	Roles     yaml.Node `yaml:"roles"`
+	Admission Admission `yaml:"-"`
 }
 
 // Limits bound a container. Zero is the default of [sandbox.Compile].
@@ -151,6 +156,9 @@ func LoadConfig(path string) (Config, error) {
 	if err := config.Discovery.compile(path); err != nil {
 		return Config{}, err
 	}
+	if config.Admission, err = readAdmission(path, config.Access, config.Roles); err != nil {
+		return Config{}, err
+	}
 	return config, config.Check(path)
 }
 
@@ -161,10 +169,9 @@ func yamlProblem(err error) string {
 
 // Check reports a value that a Config cannot have; place is where it was written.
 func (c Config) Check(place string) error {
-	groups := []meta.Group{meta.Meta, meta.Dynamic, gateway.Active, gateway.Direct}
 	for _, group := range c.Expose {
-		if !slices.Contains(groups, group) {
-			return &ConfigError{Place: place, Problem: fmt.Sprintf("expose: unknown group %q; known: %s", group, join(groups))}
+		if !slices.Contains(knownGroups(), group) {
+			return &ConfigError{Place: place, Problem: fmt.Sprintf("expose: unknown group %q; known: %s", group, join(knownGroups()))}
 		}
 	}
 	if min(c.Lists.Servers, c.Lists.ToolsPerServer, c.Lists.Tools) < 0 {
@@ -180,6 +187,9 @@ func (c Config) Check(place string) error {
 	}
 	if problem := c.HTTP.problem(); problem != "" {
 		return &ConfigError{Place: place, Problem: problem}
+	}
+	if err := access.CheckURL(c.HTTP.URL); err != nil && len(c.Admission.Issuers) > 0 {
+		return &ConfigError{Place: place, Problem: fmt.Sprintf("http.url: %v; the tokens of issuers are for this address", err)}
 	}
 	return c.checkBounds(place)
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/outside"
 	"github.com/dockgate/dockgate/internal/plan"
-	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/rules"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/secret"
@@ -82,6 +81,7 @@ type Daemon struct {
 	// Find ranks the catalog's servers for a query.
 	Find func(query string, limit int) []string
 
+	shares  map[string]share // of the roles, by name
 	closers []func() error
 }
 
@@ -159,7 +159,7 @@ func (d *Daemon) wire() {
 		Unenforced: func() []string {
 			return d.Images.Unenforced()
 		},
-		Bounds: d.bounds(),
+		Bounds: d.bounds,
 	}
 	offers := inventory.New(d.Store, d.Store)
 	d.Fleet = fleet.New(fleet.Options{
@@ -181,8 +181,8 @@ func (d *Daemon) wire() {
 	d.Caller = call.New(call.Options{
 		Planner: d.Planner, Book: d.Book, Record: d.Audit, Fleet: d.Fleet, Offers: offers,
 		ApprovalWait: wait, Logger: d.Logger,
-		Patience: time.Duration(d.Config.Patience), MaxCall: time.Duration(d.Quotas.MaxCall.Max),
-		Rules: func(principal.Principal) rules.Rules { return d.Rules },
+		Patience: time.Duration(d.Config.Patience),
+		Rules:    d.rulesFor, Permit: d.permit, Approver: d.mayApprove, Bound: d.quotaFor,
 	})
 	d.closers = append(d.closers, d.Caller.Close)
 	d.Find = finder(d.Catalog)
@@ -211,6 +211,7 @@ func (d *Daemon) openGateway() error {
 		Fleet:    d.Fleet,
 		Desk:     d.Desk,
 		Expose:   d.exposed(),
+		Exposed:  d.exposedTo,
 		Prefix:   prefix,
 		Bounds:   gateway.Bounds{Servers: d.Config.Lists.Servers, Tools: d.Config.Lists.Tools},
 		Approved: d.approved,
@@ -230,7 +231,13 @@ func (d *Daemon) exposed() []meta.Group {
 // single reports that the gateway has one server and cannot get more, so that
 // names need no prefix.
 func (d *Daemon) single() bool {
-	return len(d.Servers) == 1 && !slices.Contains(d.exposed(), meta.Dynamic) && !slices.Contains(d.exposed(), gateway.Direct)
+	groups := slices.Clone(d.exposed())
+	for _, role := range d.Config.Admission.Roles.Each {
+		for _, group := range role.Expose {
+			groups = append(groups, meta.Group(group))
+		}
+	}
+	return len(d.Servers) == 1 && !slices.Contains(groups, meta.Dynamic) && !slices.Contains(groups, gateway.Direct)
 }
 
 // approved returns the servers of the catalog that have an approval, sorted.

@@ -55,7 +55,7 @@ func NewFinding(subject, text string, err error) Finding {
 // finding, so Examine has no error.
 func Examine(ctx context.Context, o Options) []Finding {
 	findings := []Finding{examineCatalogs(ctx, o)}
-	stateID, state := examineState(ctx, o.State)
+	stateID, state := examineState(ctx, o)
 	findings = append(findings, state...)
 	return append(findings, examineEngine(ctx, o, stateID)...)
 }
@@ -76,16 +76,19 @@ func examineCatalogs(ctx context.Context, o Options) Finding {
 }
 
 // examineState returns the id of the state folder too, empty if it has none.
-func examineState(ctx context.Context, dir string) (id string, findings []Finding) {
+func examineState(ctx context.Context, o Options) (id string, findings []Finding) {
+	dir := o.State
 	db, err := store.Open(ctx, dir)
 	if err != nil {
 		return "", []Finding{NewFinding("state", "", err)}
 	}
 	id = db.StateID()
-	if err := errors.Join(db.Verify(ctx), db.Close()); err != nil {
+	tokens, err := db.Tokens(ctx)
+	if err := errors.Join(err, db.Verify(ctx), db.Close()); err != nil {
 		return id, []Finding{NewFinding("state", "", err)}
 	}
 	findings = append(findings, NewFinding("state", dir+", database intact", nil))
+	findings = append(findings, examineCallers(tokens, o.Config.Admission)...)
 	if disk, ok := examineDisk("disk", db.Dir()); ok {
 		findings = append(findings, disk)
 	}

@@ -26,6 +26,10 @@ func FuzzLoadConfig(f *testing.F) {
 		"expose: {a: b}\n---\nno: field\n",
 		"discovery: {toolRules: [{pattern: ['*issue*', '!/x/i'], server: github, enabled: true, tags: [a]}, {default: deny}]}\n",
 		"discovery: {toolRules: [{pattern: ['/(/'], enabled: &a false}, *a]}\n",
+		"roles: {reader: {catalogs: [built-in], servers: ['git*', '!github'], tools: [{default: deny}], expose: [active], quotas: {max_running: 1}}}\n",
+		"http: {url: 'https://a.example/mcp'}\naccess: {default_role: owner, issuers: [{name: a, url: 'https://b.example', scopes: [{scope: x, role: owner}]}]}\n",
+		"roles: &a {reader: *a}\naccess: {issuers: &b [*b]}\n",
+		"roles:\naccess:\n",
 	} {
 		f.Add(text)
 	}

@@ -79,7 +79,7 @@ func (d *Daemon) serveAt(ctx context.Context, listener net.Listener, listening f
 	}
 	front := endpoint.New(endpoint.Options{
 		Gateway: d.Gateway,
-		Access:  access.New(access.Options{Source: d.Store, Resource: h.URL, Open: h.AllowUnauthenticated}),
+		Access:  d.door(),
 		Hosts:   h.Hosts, Origins: h.Origins, SSE: h.SSE, Limits: h.limits(), Logger: d.Logger,
 	})
 	address := "http://" + at.String() + endpoint.Path

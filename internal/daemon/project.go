@@ -53,10 +53,12 @@ func loadProject(path string) (content project, ok bool, err error) {
 // narrow works out what holds: what the user says or the defaults, narrowed by
 // the project's files.
 func (d *Daemon) narrow() error {
-	d.Quotas, d.Rules = d.Config.Quotas, d.Config.Discovery.Rules
-	if d.Quotas.MaxRunning.Max == 0 {
-		d.Quotas.MaxRunning = fleet.Bound{Max: DefaultMaxRunning}
+	general := share{quotas: d.Config.Quotas, rules: d.Config.Discovery.Rules}
+	if general.quotas.MaxRunning.Max == 0 {
+		general.quotas.MaxRunning = fleet.Bound{Max: DefaultMaxRunning}
 	}
+	d.Quotas, d.Rules = general.quotas, general.rules
+	d.shares = sharesOf(d.Config.Admission, general)
 	for _, name := range d.Quotas.Unused {
 		d.Logger.Info("quota has no effect yet", "quota", name)
 	}
@@ -72,6 +74,9 @@ func (d *Daemon) narrow() error {
 		var ignored []string
 		d.Quotas, ignored = d.Quotas.loweredBy(project.Quotas)
 		d.Rules = d.Rules.Narrowed(project.Discovery.Rules)
+		for name, share := range d.shares {
+			d.shares[name] = share.narrowed(project)
+		}
 		d.Logger.Info("narrowed by the project", "file", path)
 		for _, name := range ignored {
 			d.Logger.Info("quota of the project has no effect", "file", path, "quota", name)

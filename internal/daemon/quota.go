@@ -13,6 +13,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/principal"
 )
 
 // DefaultMaxRunning is how many servers run for one caller at a time.
@@ -162,10 +163,21 @@ func decode(path string, data []byte, into any) error {
 	return nil
 }
 
-// bounds are what the configuration says of every server.
-func (d *Daemon) bounds() plan.Bounds {
+// or returns the quotas with those of others where they say nothing.
+func (q Quotas) or(others Quotas) Quotas {
+	theirs := others.each()
+	for i, ours := range q.each() {
+		if ours.bound.Max == 0 {
+			*ours.bound = *theirs[i].bound
+		}
+	}
+	return q
+}
+
+// bounds are what the configuration says of every server, for a caller.
+func (d *Daemon) bounds(who principal.Principal) plan.Bounds {
+	most := d.share(who).quotas.MaxMemoryPerServer
 	return plan.Bounds{
-		Limits: d.Config.Limits.entry(), Timeouts: d.Config.Timeouts.entry(),
-		MaxMemory: d.Quotas.MaxMemoryPerServer.Max, MaxMemoryPlace: d.Quotas.MaxMemoryPerServer.Place,
+		Limits: d.Config.Limits.entry(), Timeouts: d.Config.Timeouts.entry(), MaxMemory: most.Max, MaxMemoryPlace: most.Place,
 	}
 }

@@ -12,9 +12,13 @@ import (
 )
 
 // NewToken makes a token for HTTP clients. What it returns is the only place
-// where the plain token is. One that cannot be recorded does not stay.
+// where the plain token is. One that cannot be recorded does not stay. A role
+// that is not configured is an [*access.RoleError].
 func (d *Daemon) NewToken(ctx context.Context, name, role string, expires time.Time) (access.Token, secret.Value, error) {
 	token, plain, err := access.Mint(name, role, expires)
+	if err == nil { // one that nobody could use is not made
+		_, err = d.Config.Admission.Roles.Of(principal.Principal{ID: name, Role: role})
+	}
 	if err != nil {
 		return access.Token{}, secret.Value{}, err
 	}

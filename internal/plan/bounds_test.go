@@ -17,7 +17,7 @@ import (
 func planned(t *testing.T, bounds plan.Bounds, limits catalog.Limits, timeouts catalog.Timeouts) (plan.Plan, error) {
 	t.Helper()
 	d := newDesk(t)
-	d.Bounds = bounds
+	d.Bounds = func(principal.Principal) plan.Bounds { return bounds }
 	servers, _ := catalog.Merge(catalog.File{Servers: []catalog.Server{{
 		Name: "one", Image: "mcp/one:1", Limits: limits, Timeouts: timeouts,
 	}}})

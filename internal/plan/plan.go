@@ -63,7 +63,9 @@ type Planner struct {
 	Host     sandbox.Host
 	// Unenforced returns the engine's words for limits that it cannot enforce.
 	Unenforced func() []string
-	Bounds     Bounds
+	// Bounds returns what the configuration says of every server, for a caller;
+	// nil is that it says nothing.
+	Bounds func(who principal.Principal) Bounds
 
 	mu   sync.Mutex
 	kept map[cacheKey]kept
@@ -72,7 +74,11 @@ type Planner struct {
 	forgotten int
 }
 
-type cacheKey struct{ who, server string }
+// A cacheKey has the caller with the role: bounds depend on it.
+type cacheKey struct {
+	who    principal.Principal
+	server string
+}
 
 type kept struct {
 	plan  Plan
@@ -111,7 +117,7 @@ func (p *Planner) Plan(ctx context.Context, who principal.Principal, server stri
 	if ok {
 		return found, nil
 	}
-	entry, err := p.entry(server)
+	entry, err := p.entry(who, server)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -129,7 +135,7 @@ func (p *Planner) Plan(ctx context.Context, who principal.Principal, server stri
 // pulling it if need be. Progress may be nil.
 func (p *Planner) Prepare(ctx context.Context, who principal.Principal, server string, progress func(Progress)) (Plan, error) {
 	_, _, forgotten := p.recent(who, server)
-	entry, err := p.entry(server)
+	entry, err := p.entry(who, server)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -151,7 +157,7 @@ func (p *Planner) Prepare(ctx context.Context, who principal.Principal, server s
 	return p.compile(ctx, who, entry, image, forgotten)
 }
 
-func (p *Planner) entry(server string) (catalog.Server, error) {
+func (p *Planner) entry(who principal.Principal, server string) (catalog.Server, error) {
 	entry, err := p.Catalog().Server(server)
 	if err == nil {
 		err = Supported(entry)
@@ -159,7 +165,10 @@ func (p *Planner) entry(server string) (catalog.Server, error) {
 	if err != nil {
 		return catalog.Server{}, err
 	}
-	return p.Bounds.apply(entry)
+	if p.Bounds == nil {
+		return Bounds{}.apply(entry)
+	}
+	return p.Bounds(who).apply(entry)
 }
 
 // Supported returns nil if an entry can be run, else an [*UnsupportedError].
@@ -217,7 +226,7 @@ func (p *Planner) compile(ctx context.Context, who principal.Principal, entry ca
 	if p.kept == nil {
 		p.kept = make(map[cacheKey]kept)
 	}
-	p.kept[cacheKey{who.ID, entry.Name}] = kept{plan: made, until: time.Now().Add(fresh)}
+	p.kept[cacheKey{who, entry.Name}] = kept{plan: made, until: time.Now().Add(fresh)}
 	return made, nil
 }
 
@@ -225,7 +234,7 @@ func (p *Planner) compile(ctx context.Context, who principal.Principal, entry ca
 func (p *Planner) recent(who principal.Principal, server string) (recent Plan, ok bool, forgotten int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	found, ok := p.kept[cacheKey{who.ID, server}]
+	found, ok := p.kept[cacheKey{who, server}]
 	return found.plan, ok && time.Now().Before(found.until), p.forgotten
 }
 

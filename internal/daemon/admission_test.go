@@ -1,0 +1,260 @@
+package daemon_test
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dockgate/dockgate/internal/access"
+	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/rules"
+	"github.com/dockgate/dockgate/internal/tool"
+)
+
+func loaded(t *testing.T, text string) (daemon.Config, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, path, text)
+	config, err := daemon.LoadConfig(path)
+	if err != nil {
+		err = errors.New(strings.ReplaceAll(err.Error(), path, "config.yaml"))
+	}
+	return config, err
+}
+
+const admission = `
+http: {url: https://tools.example.com/mcp}
+quotas: {max_running: 4, max_call: 1m}
+access:
+  default_role: reader
+  local_role: owner
+  issuers:
+    - name: corp
+      url: https://issuer.example.com
+      scopes:
+        - {scope: "tools:admin", role: owner}
+        - {scope: "tools:use", role: reader}
+roles:
+  reader:
+    catalogs: [built-in]
+    servers: ["git*", "!github"]
+    tools: [{pattern: ['*delete*'], enabled: false}]
+    expose: [active]
+    quotas: {max_running: 1}
+  quiet:
+    servers: []
+`
+
+func TestAdmission(t *testing.T) {
+	config, err := loaded(t, admission)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := config.Admission
+	want := []access.Issuer{{
+		Name: "corp", URL: "https://issuer.example.com",
+		Scopes: []access.ScopeRole{{Scope: "tools:admin", Role: "owner"}, {Scope: "tools:use", Role: "reader"}},
+	}}
+	if diff := cmp.Diff(want, got.Issuers); diff != "" {
+		t.Errorf("issuers (-want +got):\n%s", diff)
+	}
+	reader, quiet := got.Roles.Each["reader"], got.Roles.Each["quiet"]
+	if got.Roles.Default != "reader" || got.Roles.Local != "owner" || reader == nil || quiet == nil {
+		t.Fatalf("roles = %+v", got.Roles)
+	}
+	if !reader.Servers.Has("gitlab") || reader.Servers.Has("github") || reader.Servers.Has("fetch") ||
+		!reader.Catalogs.Has("built-in") || reader.Catalogs.Has("team.yaml") ||
+		reader.Tools.Empty() || !cmp.Equal(reader.Expose, []string{"active"}) || !strings.HasSuffix(reader.Place, "config.yaml:14") {
+		t.Errorf("the role reader = %+v", reader)
+	}
+	if quiet.Servers.Has("gitlab") || !quiet.Catalogs.Has("team.yaml") || quiet.Expose != nil {
+		t.Errorf("the role quiet = %+v", quiet)
+	}
+	if max := got.Quotas["reader"].MaxRunning; max.Max != 1 || max.Place != reader.Place {
+		t.Errorf("the quota of reader = %+v, want 1, from %s", max, reader.Place)
+	}
+}
+
+// Every mistake is named with its line, and nothing that is empty by mistake
+// allows everything.
+func TestAdmissionRefuses(t *testing.T) {
+	tests := []struct {
+		text string
+		want []string
+	}{
+		{"roles:\n", []string{"config.yaml:1: roles: want a mapping"}},
+		{"roles: {}\n", []string{"config.yaml:1: roles: want a mapping"}},
+		{"roles:\n  a:\n", []string{"config.yaml:2: roles.a: want a mapping"}},
+		{"roles:\n  a: {servers: }\n", []string{"config.yaml:2: roles.a.servers: want a list"}},
+		{"roles:\n  a: {servers: git}\n", []string{"config.yaml:2: roles.a.servers: want a list"}},
+		{"roles:\n  a: {catalogs: }\n", []string{"config.yaml:2: roles.a.catalogs: want a list"}},
+		{"roles:\n  a: {tools: }\n", []string{"config.yaml:2: roles.a.tools: want a list"}},
+		{"roles:\n  a: {tools: []}\n", []string{"config.yaml:2: roles.a.tools: want a list"}},
+		{"roles:\n  a: {approve: maybe}\n", []string{"config.yaml:2: roles.a.approve: want true or false"}},
+		{"roles:\n  a: {expose: }\n", []string{"config.yaml:2: roles.a.expose: want a list"}},
+		{"roles:\n  a: {server: [git]}\n", []string{"config.yaml:2: roles.a.server: unknown field; known: approve, catalogs, expose, quotas, servers, tools"}},
+		{"roles:\n  a:\n    servers: [a]\n    servers: ['*']\n", []string{"config.yaml:4: roles.a.servers: is here again; it was on line 3 already"}},
+		{"roles:\n  a:\n    servers: [a]\n  'b c': {servers: [a]}\n  owner: {servers: [a]}\n", []string{
+			`config.yaml:4: roles.b c: "b c" is no name`, "config.yaml:5: roles.owner: is always there",
+		}},
+		{
+			"roles:\n  a:\n    servers: ['[a']\n    tools: [{pattern: ['/(/']}]\n    expose: [everything]\n    quotas: {max_running: 0}\n",
+			[]string{
+				`config.yaml:3: roles.a.servers: "[a" has a "["`, "config.yaml:4: roles.a.tools[0].pattern[0]: ",
+				`config.yaml:5: roles.a.expose: unknown group "everything"`, "config.yaml:6: roles.a.quotas: ", "roles.a.quotas",
+			},
+		},
+		{"access: {default_role: gast}\n", []string{`config.yaml:1: access.default_role: there is no role "gast"; there are: owner`}},
+		{"access: {resource: x}\n", []string{"config.yaml:1: access.resource: unknown field"}},
+		{"access:\n", []string{"config.yaml:1: access: want a mapping"}},
+		{"access:\n  issuers:\n    - {name: a, url: 'http://b.example'}\n", []string{"config.yaml:3: access.issuers[0]: url: "}},
+		{"access:\n  issuers:\n    - {name: a, url: 'https://b.example', scopes: [{scope: x, role: y}]}\n", []string{`config.yaml:3: access.issuers[0].scopes[0].role: there is no role "y"`}},
+		{"access:\n  issuers:\n    - {name: a, url: 'https://b.example', scopes: [{scope: x}]}\n", []string{"config.yaml:3: access.issuers[0]: scopes: role of x"}},
+		{"access:\n  issuers:\n    - {name: a, url: 'https://b.example'}\n    - {name: b, url: 'https://b.example'}\n", []string{"config.yaml:4: access.issuers[1]: has the name or the URL of another"}},
+		{"access:\n  issuers:\n    - {name: a, url: 'https://b.example'}\n", []string{`config.yaml: http.url: "" is no absolute URL`}},
+		{"http: {url: 'http://tools.example.com'}\naccess:\n  issuers:\n    - {name: a, url: 'https://b.example'}\n", []string{"config.yaml: http.url: "}},
+	}
+	for _, tt := range tests {
+		_, err := loaded(t, tt.text)
+		if err == nil {
+			t.Errorf("LoadConfig(%q) = nil, want %q", tt.text, tt.want)
+			continue
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("LoadConfig(%q) = %v, want it to have %q", tt.text, err, want)
+			}
+		}
+	}
+	_, err := daemon.LoadConfig(filepath.Join("testdata", "nowhere"))
+	var problems rules.Problems
+	if errors.As(err, &problems) {
+		t.Errorf("LoadConfig of no file = %v", err)
+	}
+}
+
+// What a role says holds for its callers, narrowed by the project as
+// everybody's is.
+func TestShares(t *testing.T) {
+	o := options(t)
+	config, err := loaded(t, admission+`
+  busy: {approve: true, quotas: {max_running: 9, max_memory_per_server: 1GB}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Catalogs = o.Config.Catalogs
+	o.Config = config
+	write(t, filepath.Join(o.Dir, "dockgate.yaml"), "quotas: {max_running: 3}\ndiscovery: {toolRules: [{pattern: [purge], enabled: false}]}\n")
+	d, err := daemon.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	}()
+	caller := func(role string) principal.Principal { return principal.Principal{ID: "ann", Role: role} }
+	for role, want := range map[string]int64{"owner": 3, "reader": 1, "": 1, "quiet": 3, "busy": 3} {
+		quota, maxCall := d.Caller.Bound(caller(role))
+		if quota.Running.Max != want || maxCall != time.Minute {
+			t.Errorf("the role %q has %d servers and %v, want %d and a minute", role, quota.Running.Max, maxCall, want)
+		}
+	}
+	if got := d.Planner.Bounds(caller("busy")); got.MaxMemory != 1<<30 {
+		t.Errorf("memory for busy = %d, want 1 GiB", got.MaxMemory)
+	}
+	if got := d.Planner.Bounds(principal.Local); got.MaxMemory != 0 {
+		t.Errorf("memory for the local user = %d, want no bound", got.MaxMemory)
+	}
+	for role, want := range map[string]bool{"owner": true, "busy": true, "quiet": false, "": false, "gone": false} {
+		if got := d.Caller.Approver(caller(role)); got != want {
+			t.Errorf("the role %q may approve: %v, want %v", role, got, want)
+		}
+	}
+	var denied *access.DeniedError
+	if err := d.Caller.MayUse(caller("quiet"), "notes"); !errors.As(err, &denied) {
+		t.Errorf("MayUse(notes) with the role quiet = %v, want a DeniedError", err)
+	}
+	if err := d.Caller.MayUse(principal.Local, "notes"); err != nil {
+		t.Errorf("MayUse(notes) by the local user = %v", err)
+	}
+	for _, tt := range []struct {
+		role, tool string
+		want       bool
+	}{
+		{"owner", "delete_all", true},
+		{"reader", "delete_all", false},
+		{"", "delete_all", false},
+		{"reader", "list", true},
+		{"owner", "purge", false},
+		{"reader", "purge", false},
+		{"busy", "purge", false},
+	} {
+		if got := d.Caller.Decide(caller(tt.role), "gitlab", definition(tt.tool)).Enabled(); got != tt.want {
+			t.Errorf("%s with the role %q = %v, want %v", tt.tool, tt.role, got, tt.want)
+		}
+	}
+}
+
+func definition(name string) tool.Definition { return tool.Definition{Name: name} }
+
+func TestExamineCallers(t *testing.T) {
+	o := options(t)
+	examine := func(text string) (got []string) {
+		t.Helper()
+		config, err := loaded(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Config.Admission, o.Config.HTTP = config.Admission, config.HTTP
+		for _, f := range daemon.Examine(t.Context(), o) {
+			if f.Subject == "access" {
+				got = append(got, string(f.Health)+": "+f.Text)
+				if f.Health != daemon.Good && f.Hint == "" {
+					t.Errorf("%s has no hint", f.Text)
+				}
+			}
+		}
+		return got
+	}
+	if got := examine(""); got != nil {
+		t.Errorf("a gateway without callers: %q, want nothing", got)
+	}
+	d := open(t, o)
+	for name, role := range map[string]string{"good": "", "old": ""} {
+		expires := time.Time{}
+		if name == "old" {
+			expires = time.Now()
+		}
+		if _, _, err := d.NewToken(t.Context(), name, role, expires); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var unknown *access.RoleError
+	if _, _, err := d.NewToken(t.Context(), "bad", "reader", time.Time{}); !errors.As(err, &unknown) {
+		t.Errorf("NewToken with a role that is not configured = %v, want a RoleError", err)
+	}
+	const issuer = "http: {url: 'https://a.example/mcp'}\naccess:\n  issuers: [{name: a, url: 'https://b.example'}]\n"
+	want := []string{
+		"good: 2 tokens, 1 issuers of others, 0 roles of the configuration",
+		"poor: tokens that have expired, or whose role is not configured: old",
+		"poor: whoever has a token of https://b.example for this gateway may use everything that is approved",
+	}
+	if diff := cmp.Diff(want, examine(issuer)); diff != "" {
+		t.Errorf("examined (-want +got):\n%s", diff)
+	}
+	want = []string{
+		"good: 2 tokens, 1 issuers of others, 1 roles of the configuration",
+		"poor: tokens that have expired, or whose role is not configured: good, old",
+	}
+	if diff := cmp.Diff(want, examine(issuer+"roles: {reader: {servers: [fetch]}}\n")); diff != "" {
+		t.Errorf("examined (-want +got):\n%s", diff)
+	}
+}

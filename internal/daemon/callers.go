@@ -1,0 +1,42 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dockgate/dockgate/internal/access"
+	"github.com/dockgate/dockgate/internal/principal"
+)
+
+// examineCallers looks at who may use the gateway over HTTP. It says nothing of
+// a gateway that nobody may.
+func examineCallers(tokens []access.Token, a Admission) []Finding {
+	if len(tokens)+len(a.Issuers)+len(a.Roles.Each) == 0 {
+		return nil
+	}
+	findings := []Finding{NewFinding("access", fmt.Sprintf("%d tokens, %d issuers of others, %d roles of the configuration",
+		len(tokens), len(a.Issuers), len(a.Roles.Each)), nil)}
+	poor := func(text, hint string) {
+		findings = append(findings, Finding{Subject: "access", Health: Poor, Text: text, Hint: hint})
+	}
+	var useless []string
+	for _, token := range tokens {
+		_, err := a.Roles.Of(principal.Principal{ID: token.Name, Role: token.Role})
+		if err != nil || token.Expired(time.Now()) {
+			useless = append(useless, token.Name)
+		}
+	}
+	if len(useless) > 0 {
+		poor("tokens that have expired, or whose role is not configured: "+strings.Join(useless, ", "),
+			"end them with: dockgate token revoke "+strings.Join(useless, " "))
+	}
+	for _, issuer := range a.Issuers {
+		role, err := a.Roles.Of(principal.Principal{ID: issuer.Name + ":"})
+		if len(issuer.Scopes) == 0 && err == nil && role.Name == access.Owner {
+			poor("whoever has a token of "+issuer.URL+" for this gateway may use everything that is approved",
+				"say under access.issuers which scopes give which role, or set access.default_role")
+		}
+	}
+	return findings
+}

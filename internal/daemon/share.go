@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/dockgate/dockgate/internal/access"
+	"github.com/dockgate/dockgate/internal/fleet"
+	"github.com/dockgate/dockgate/internal/meta"
+	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/rules"
+)
+
+// A share is what holds for the callers of one role: what holds for everybody,
+// with the role's own quotas, and narrowed by its rules.
+type share struct {
+	quotas Quotas
+	rules  rules.Rules
+}
+
+// sharesOf returns the shares of the roles. A role's own quotas take the place
+// of those for everybody, and may be higher.
+func sharesOf(a Admission, general share) map[string]share {
+	shares := make(map[string]share, len(a.Roles.Each))
+	for name, role := range a.Roles.Each {
+		shares[name] = share{quotas: a.Quotas[name].or(general.quotas), rules: general.rules.Narrowed(role.Tools)}
+	}
+	return shares
+}
+
+// narrowed returns the share with what a project lowers and takes away.
+func (s share) narrowed(p project) share {
+	quotas, _ := s.quotas.loweredBy(p.Quotas)
+	return share{quotas: quotas, rules: s.rules.Narrowed(p.Discovery.Rules)}
+}
+
+// share returns what holds for a caller. Whoever has a role that there is not
+// may use nothing, which is said elsewhere.
+func (d *Daemon) share(who principal.Principal) share {
+	if role, err := d.Config.Admission.Roles.Of(who); err == nil {
+		if found, ok := d.shares[role.Name]; ok {
+			return found
+		}
+	}
+	return share{quotas: d.Quotas, rules: d.Rules}
+}
+
+// permit refuses a server that a caller's role does not have.
+func (d *Daemon) permit(who principal.Principal, server string) error {
+	return d.Config.Admission.Roles.Permit(who, d.Catalog, server)
+}
+
+// mayApprove reports whether a caller may answer what a person is asked.
+func (d *Daemon) mayApprove(who principal.Principal) bool {
+	role, err := d.Config.Admission.Roles.Of(who)
+	return err == nil && role.Approve
+}
+
+func (d *Daemon) rulesFor(who principal.Principal) rules.Rules { return d.share(who).rules }
+
+func (d *Daemon) quotaFor(who principal.Principal) (quota fleet.Quota, maxCall time.Duration) {
+	q := d.share(who).quotas
+	return fleet.Quota{Running: q.MaxRunning, Memory: q.MaxTotalMemory}, time.Duration(q.MaxCall.Max)
+}
+
+// exposedTo returns the groups that are listed for a caller.
+func (d *Daemon) exposedTo(who principal.Principal) []meta.Group {
+	role, err := d.Config.Admission.Roles.Of(who)
+	if err != nil || role.Expose == nil {
+		return d.exposed()
+	}
+	groups := make([]meta.Group, len(role.Expose))
+	for i, group := range role.Expose {
+		groups[i] = meta.Group(group)
+	}
+	return groups
+}
+
+// door returns what lets callers in over HTTP.
+func (d *Daemon) door() *access.Authenticator {
+	h := d.Config.HTTP
+	return access.New(access.Options{
+		Source: d.Store, Resource: h.URL, Issuers: d.Config.Admission.Issuers, Roles: d.Config.Admission.Roles,
+		Open: h.AllowUnauthenticated,
+	})
+}
