@@ -19,41 +19,58 @@ func (s *snapshot) best(r ranking, q Query) []Hit {
 			(tag == "" || slices.Contains(e.tags, tag))
 	}
 	var found worst
-	offer := func(h Hit) {
-		if len(found) < q.Limit {
-			heap.Push(&found, h)
-		} else if compare(h, found[0]) < 0 {
-			found[0] = h
+	for i, score := range r.scores {
+		e := s.entries[i]
+		if score <= 0 || len(found) == q.Limit && score < found[0].score || !wanted(e) {
+			continue
+		}
+		switch c := (candidate{score, e}); {
+		case len(found) < q.Limit:
+			heap.Push(&found, c)
+		case compare(c, found[0]) < 0:
+			found[0] = c
 			heap.Fix(&found, 0)
 		}
 	}
-	for i, score := range r.scores {
-		if score <= 0 || !wanted(s.entries[i]) {
-			continue
-		}
-		relevance := almost
-		if !slices.Contains(r.exact, int32(i)) { //nolint:gosec // entries in memory
-			relevance *= 1 - math.Exp(-2.2*r.best*float64(score))
-		} else {
-			relevance = 1
-		}
-		offer(Hit{s.entries[i].server, s.entries[i].tool, relevance})
-	}
 	slices.SortFunc(found, compare)
-	return found
+	hits := make([]Hit, len(found))
+	for i, c := range found {
+		hits[i] = Hit{c.entry.server, c.entry.tool, r.relevance(c.score)}
+	}
+	return hits
 }
 
-func compare(a, b Hit) int {
-	return cmp.Or(cmp.Compare(b.Relevance, a.Relevance), strings.Compare(a.Server, b.Server), strings.Compare(a.Tool, b.Tool))
+// relevance tells what share of the request a score is. It rises fast: who has
+// most of the words, in the fields that count, has what was looked for.
+func (r ranking) relevance(score float32) float64 {
+	if score == exact {
+		return 1
+	}
+	return almost * (1 - math.Exp(-2.2*r.best*float64(score)))
 }
 
-// worst is a heap with the worst hit on top.
-type worst []Hit
+// A candidate is an entry that may be a hit.
+type candidate struct {
+	score float32
+	entry *entry
+}
+
+// compare puts the best first, and then the names in their order.
+func compare(a, b candidate) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), strings.Compare(a.entry.server, b.entry.server), strings.Compare(a.entry.tool, b.entry.tool))
+}
+
+// worst is a heap with the worst candidate on top.
+type worst []candidate
 
 func (w worst) Len() int           { return len(w) }
 func (w worst) Less(i, j int) bool { return compare(w[i], w[j]) > 0 }
 func (w worst) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
-func (w *worst) Push(h any)        { *w = append(*w, h.(Hit)) }
+
+// Push is for package heap.
+func (w *worst) Push(c any) { *w = append(*w, c.(candidate)) }
+
+// Pop is for package heap.
 func (w *worst) Pop() any {
 	last := (*w)[len(*w)-1]
 	*w = (*w)[:len(*w)-1]

@@ -22,7 +22,7 @@ const (
 // A question asks for one thing.
 type question struct {
 	// tokens are the different words that say something.
-	tokens []token
+	tokens []*token
 	// pairs are the terms of neighbouring tokens written as one.
 	pairs []term
 	// phrases holds the groups of synonyms of each phrase.
@@ -83,14 +83,14 @@ func sentences(text string) []string {
 // ask reads a question. Words that say nothing are left out, unless there are
 // no others.
 func ask(v *words.Vocabulary, text string) question {
-	var all []token
+	var all []*token
 	for _, w := range split(text) {
 		for _, part := range w.all() {
 			all = append(all, newToken(v, part))
 		}
 	}
 	var q question
-	onlyStops := !slices.ContainsFunc(all, func(t token) bool { return !t.stop })
+	onlyStops := !slices.ContainsFunc(all, func(t *token) bool { return !t.stop })
 	seen := make(map[term]bool)
 	topics := make(map[string]float64)
 	for _, t := range all {
@@ -104,8 +104,8 @@ func ask(v *words.Vocabulary, text string) question {
 	for i := range len(q.tokens) - 1 {
 		q.pairs = append(q.pairs, stemTerm(words.Stem(q.tokens[i].word+q.tokens[i+1].word)))
 	}
-	phrases(v, all, func(from, length int, senses []words.Sense) {
-		key := conceptTerm(senses[0].Concept + all[from].stem)
+	phrases(v, all, func(first *token, senses []words.Sense) {
+		key := conceptTerm(senses[0].Concept + first.stem)
 		if seen[key] {
 			return
 		}

@@ -4,30 +4,24 @@ package search
 type ranking struct {
 	scores []float32
 	// best is the share of the request that the best entry has.
-	best  float64
-	exact []int32
+	best float64
 }
+
+// exact is the score of an entry whose name the query is. Any other is at most
+// 1.
+const exact = 2
 
 func rank(s *snapshot, r request) ranking {
 	c := &counter{snapshot: s, best: make([]float32, len(s.entries))}
 	scores, share := c.count(&r.whole)
-	result := ranking{scores: scores, best: share}
+	result := ranking{scores, share}
+	if len(r.parts) > 0 {
+		result.best = max(share, c.countParts(r.parts, scores))
+	}
 	if r.folded != "" {
-		result.exact = s.exact[r.folded]
-	}
-	if len(r.parts) == 0 {
-		return result
-	}
-	part := make([]float32, len(scores))
-	for i := range r.parts {
-		own, share := c.count(&r.parts[i])
-		result.best = max(result.best, share)
-		for e, score := range own {
-			part[e] = max(part[e], score)
+		for _, e := range s.exact[r.folded] {
+			scores[e] = exact
 		}
-	}
-	for e := range scores {
-		scores[e] = (1-onePart)*scores[e] + onePart*part[e]
 	}
 	return result
 }
@@ -46,8 +40,8 @@ type counter struct {
 func (c *counter) count(q *question) ([]float32, float64) {
 	c.scores = make([]float32, len(c.entries))
 	total := 0.0
-	for i := range q.tokens {
-		total += c.countToken(&q.tokens[i])
+	for _, t := range q.tokens {
+		total += c.countToken(t)
 	}
 	for _, pair := range q.pairs {
 		c.add(pair, 1)
@@ -74,6 +68,25 @@ func (c *counter) count(q *question) ([]float32, float64) {
 		c.scores[e] /= top
 	}
 	return c.scores, float64(top) / total
+}
+
+// countParts puts into the scores of the whole those of the part that each
+// entry fits best, so that each part's best are above what has a bit of all. It
+// returns the largest share.
+func (c *counter) countParts(parts []question, whole []float32) float64 {
+	most := 0.0
+	best := make([]float32, len(whole))
+	for i := range parts {
+		scores, share := c.count(&parts[i])
+		most = max(most, share)
+		for e, score := range scores {
+			best[e] = max(best[e], score)
+		}
+	}
+	for e := range whole {
+		whole[e] = (1-onePart)*whole[e] + onePart*best[e]
+	}
+	return most
 }
 
 // countToken counts one word and returns what it is worth.

@@ -58,12 +58,12 @@ type reader struct {
 	weights []float64
 	touched []int32
 	text    []compound
-	phrase  []token
+	phrase  []*token
 }
 
 // A placed token has the places of its terms.
 type placed struct {
-	token
+	*token
 	place    int32
 	concepts []int32
 	grams    []int32
@@ -168,7 +168,7 @@ func (r *reader) count(f *field, text []compound, weight float64) {
 		}
 	}
 	if begins {
-		phrases(r.vocabulary, r.phrase, func(_, _ int, senses []words.Sense) {
+		phrases(r.vocabulary, r.phrase, func(_ *token, senses []words.Sense) {
 			for _, sense := range senses {
 				r.add(r.place(conceptTerm(sense.Concept)), weight)
 			}

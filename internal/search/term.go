@@ -1,8 +1,6 @@
 package search
 
 import (
-	"strings"
-
 	"github.com/dockgate/dockgate/internal/search/words"
 )
 
@@ -60,8 +58,8 @@ type token struct {
 	grams  []term
 }
 
-func newToken(v *words.Vocabulary, word string) token {
-	t := token{word: word, stem: words.Stem(word), stop: isStopWord(word), grams: grams(word)}
+func newToken(v *words.Vocabulary, word string) *token {
+	t := &token{word: word, stem: words.Stem(word), stop: isStopWord(word), grams: grams(word)}
 	t.term = stemTerm(t.stem)
 	t.begins = v.Begins(t.stem)
 	if !t.stop {
@@ -71,22 +69,20 @@ func newToken(v *words.Vocabulary, word string) token {
 }
 
 // phrases yields the longest phrase of the vocabulary that begins at each
-// token, with the number of its tokens.
-func phrases(v *words.Vocabulary, tokens []token, yield func(from, length int, senses []words.Sense)) {
-	for i := range tokens {
-		if !tokens[i].begins {
+// token, with that token.
+func phrases(v *words.Vocabulary, tokens []*token, yield func(first *token, senses []words.Sense)) {
+	var key []byte
+	for i, first := range tokens {
+		if !first.begins {
 			continue
 		}
 		for n := min(words.MaxPhrase, len(tokens)-i); n > 1; n-- {
-			var key strings.Builder
-			for j := range n {
-				if j > 0 {
-					key.WriteByte(' ')
-				}
-				key.WriteString(tokens[i+j].stem)
+			key = key[:0]
+			for _, t := range tokens[i : i+n] {
+				key = append(append(key, t.stem...), ' ')
 			}
-			if senses := v.Senses(key.String()); senses != nil {
-				yield(i, n, senses)
+			if senses := v.PhraseSenses(key[:len(key)-1]); senses != nil {
+				yield(first, senses)
 				break
 			}
 		}

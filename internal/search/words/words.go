@@ -89,6 +89,9 @@ func (v *Vocabulary) add(sense Sense, members []string) {
 // may stand for.
 func (v *Vocabulary) Senses(stems string) []Sense { return v.senses[stems] }
 
+// PhraseSenses is Senses of a phrase that is put together for this call.
+func (v *Vocabulary) PhraseSenses(stems []byte) []Sense { return v.senses[string(stems)] }
+
 // Begins reports whether a phrase begins with a stem.
 func (v *Vocabulary) Begins(stem string) bool { return v.begins[stem] }
 
