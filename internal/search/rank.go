@@ -11,8 +11,11 @@ type ranking struct {
 // 1.
 const exact = 2
 
-func rank(s *snapshot, r request) ranking {
-	c := &counter{snapshot: s, best: make([]float32, len(s.entries))}
+func rank(s *snapshot, k kind, r request) ranking {
+	c := &counter{snapshot: s, subject: subjectOfTool, best: make([]float32, len(s.entries))}
+	if k == findsServers {
+		c.subject = subjectOfServer
+	}
 	scores, share := c.count(&r.whole)
 	result := ranking{scores, share}
 	if len(r.parts) > 0 {
@@ -29,7 +32,9 @@ func rank(s *snapshot, r request) ranking {
 // A counter adds up what entries have of questions.
 type counter struct {
 	*snapshot
-	scores []float32
+	// subject is how much a topic counts.
+	subject float64
+	scores  []float32
 	// best is the most that the entries in touched have of one word.
 	best    []float32
 	touched []int32
@@ -53,7 +58,7 @@ func (c *counter) count(q *question) ([]float32, float64) {
 		c.settle()
 	}
 	for _, t := range q.topics {
-		c.add(t.term, subject*t.weight)
+		c.add(t.term, c.subject*t.weight)
 	}
 	top := float32(0)
 	for e, score := range c.scores {

@@ -160,5 +160,5 @@ func (x *Index) Search(q Query) []Hit {
 		return nil
 	}
 	s := x.current.Load()
-	return s.best(rank(s, understand(x.vocabulary, q.Text)), q)
+	return s.best(rank(s, x.kind, understand(x.vocabulary, q.Text)), q)
 }

@@ -66,7 +66,7 @@ func catalog() []search.Server {
 			Keywords: []string{"google", "drive", "document", "spreadsheet"}, Tools: []search.Tool{{Name: "gdrive_search"}},
 		},
 		{Name: "café", Title: "Café", Description: "Koffie naïve façade"},
-		{Name: "tenki", Title: "天気予報", Description: "東京の天気予報を取得します", Tools: []search.Tool{{Name: "get_forecast", Description: "東京の天気予報を取得します"}}},
+		{Name: "tenki", Title: "天気予報", Description: "東京の天気予報を取得します", Tools: []search.Tool{{Name: "yohou", Description: "東京の天気予報を取得します"}}},
 		{Name: "ditu", Title: "地图服务", Description: "查询地址和路线规划", Tools: []search.Tool{{Name: "route_plan", Description: "查询地址和路线规划"}}},
 		{Name: "cinema", Description: "Films that are on near you"},
 		{Name: "wetter", Description: "Forecast for any place on earth"},
@@ -158,7 +158,7 @@ func TestSearchTools(t *testing.T) {
 		{search.Query{Text: "create_issue", Tag: "DEVELOPMENT", Limit: 1}, []string{"github/create_issue"}},
 		{search.Query{Text: "delete_repository", Tag: "development", Limit: 9}, nil},
 		{search.Query{Text: "delete_repository", IncludeDisabled: true, Limit: 1}, []string{"github/delete_repository"}},
-		{search.Query{Text: "天気予報", Limit: 1}, []string{"tenki/get_forecast"}},
+		{search.Query{Text: "天気予報", Limit: 1}, []string{"tenki/yohou"}},
 		// Several things at once: each is found.
 		{search.Query{Text: "Take a screenshot. Then post a message to the channel.", Limit: 2}, []string{"slack/slack_post_message", "playwright/browser_take_screenshot"}},
 	}

@@ -10,7 +10,7 @@ const (
 	toolTitle            = 6.0
 	toolDescription      = 3.0
 	parameterName        = 2.0
-	parameterDescription = 1.0
+	parameterDescription = 1.4
 	toolTag              = 1.0
 	ofServerName         = 2.0
 	ofServerKeyword      = 1.0
@@ -23,22 +23,24 @@ const (
 	serverName        = 8.0
 	serverTitle       = 6.0
 	serverKeyword     = 5.0
-	serverDescription = 3.0
+	serverDescription = 2.5
 	serverToolName    = 2.0
-	serverTag         = 1.0
+	serverTag         = 1.5
 	serverTool        = 0.5
 )
 
 // saturation is BM25's k1, in units of the weights above: who has this much of
 // a term has half of what can be had.
-const saturation = 3.0
+const saturation = 4.0
 
 // What counts less than a word itself.
 const (
 	// otherWord is a synonym.
 	otherWord = 0.4
-	// subject is a topic that the whole question is about.
-	subject = 1.6
+	// A topic that the question is about counts more for a server, which is about
+	// a subject, than for a tool, which does one thing with it.
+	subjectOfServer = 1.8
+	subjectOfTool   = 1.4
 	// lettersAlike is a word of the same letters.
 	lettersAlike = 0.5
 	// onePart is how much of the score an entry has for the part of a query that

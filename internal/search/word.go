@@ -128,19 +128,38 @@ func fold(name string) string {
 	}, name)
 }
 
-// isStopWord reports whether a word says nothing about what is looked for.
+// isStopWord reports whether a word says nothing about what is looked for:
+// words of grammar, and those that fill requests.
 func isStopWord(word string) bool {
 	switch word {
-	case "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "both", "but", "by",
-		"can", "could", "did", "do", "does", "don", "each", "either", "etc", "ever", "every", "for", "from", "get", "give",
-		"go", "got", "had", "has", "have", "having", "he", "hello", "help", "her", "here", "hey", "hi", "him", "his", "how", "i", "if",
-		"in", "into", "is", "it", "its", "just", "kindly", "know", "let", "ll", "like", "looking", "make", "may", "me", "more",
-		"most", "much", "must", "my", "need", "no", "not", "of", "off", "on", "one", "only", "or", "other", "our", "out",
-		"over", "own", "please", "provide", "re", "really", "s", "say", "see", "she", "should", "show", "so", "some",
-		"someone", "something", "such", "t", "tell", "than", "thank", "thanks", "that", "the", "their", "them", "then",
-		"there", "these", "they", "thing", "things", "this", "those", "through", "to", "too", "up", "us", "use", "using",
-		"ve", "very", "via", "want", "wanted", "was", "way", "we", "well", "were", "what", "when", "where", "whether",
-		"which", "while", "who", "why", "will", "wish", "with", "within", "would", "you", "your", "m", "d", "yet", "able", "etcetera":
+	case "a", "able", "about", "above", "absolutely", "actually", "after", "again", "all", "almost", "along", "already",
+		"also", "although", "always", "am", "among", "an", "and", "another", "any", "anyone", "anything", "are", "around",
+		"as", "at", "away", "based", "basically", "be", "because", "become", "becomes", "been", "before", "being", "below",
+		"besides", "between", "both", "but", "by", "came", "can", "cannot", "certain", "certainly", "clearly", "come",
+		"comes", "completely", "could", "currently", "d", "definitely", "did", "directly", "do", "does", "doing", "don",
+		"done", "due", "during", "each", "easily", "either", "else", "entirely", "especially", "etc", "even", "ever",
+		"every", "everyone", "everything", "exactly", "extremely", "far", "few", "finally", "for", "forward", "from",
+		"fully", "further", "furthermore", "generally", "get", "getting", "give", "given", "gives", "giving", "go", "goes",
+		"going", "gone", "got", "great", "greatly", "had", "hardly", "has", "have", "having", "he", "hello", "help", "her",
+		"here", "hey", "hi", "highly", "him", "his", "hopefully", "how", "however", "i", "if", "immediately", "in",
+		"including", "incredibly", "indeed", "instead", "into", "involving", "is", "it", "its", "itself", "just", "kindly",
+		"know", "largely", "lately", "least", "let", "like", "likely", "ll", "look", "looking", "lot", "lots", "m", "made",
+		"mainly", "make", "makes", "making", "many", "may", "maybe", "me", "might", "mine", "moreover", "most", "mostly",
+		"much", "must", "my", "myself", "namely", "near", "nearly", "necessary", "need", "needed", "needs", "never", "next",
+		"no", "none", "normally", "not", "nothing", "now", "obviously", "of", "off", "often", "oh", "ok", "okay", "on",
+		"once", "one", "ones", "only", "onto", "or", "other", "otherwise", "our", "ours", "ourselves", "out", "over", "own",
+		"particular", "particularly", "perhaps", "please", "possible", "possibly", "potential", "preferably", "probably",
+		"properly", "provide", "provided", "provides", "providing", "purely", "put", "quickly", "quite", "rather", "re",
+		"really", "recently", "regarding", "related", "respectively", "s", "same", "say", "says", "see", "seem", "seems",
+		"several", "shall", "she", "should", "show", "simply", "since", "so", "some", "somehow", "someone", "something",
+		"sometimes", "soon", "specific", "specifically", "still", "such", "sure", "surely", "t", "take", "taken", "takes",
+		"taking", "tell", "than", "thank", "thanks", "that", "the", "their", "theirs", "them", "themselves", "then",
+		"there", "therefore", "these", "they", "thing", "things", "this", "those", "though", "through", "thus", "to",
+		"together", "too", "toward", "towards", "truly", "try", "trying", "typically", "unless", "until", "up", "upon",
+		"us", "use", "used", "useful", "using", "usually", "various", "ve", "very", "via", "want", "wanted", "wants", "was",
+		"way", "we", "well", "went", "were", "what", "whatever", "when", "whenever", "where", "whether", "which", "while",
+		"who", "whole", "whom", "whose", "why", "will", "willing", "wish", "with", "within", "without", "wonder",
+		"wondering", "would", "yes", "yet", "you", "your", "yours", "yourself":
 		return true
 	}
 	return false
