@@ -20,7 +20,7 @@ const module = "github.com/dockgate/dockgate"
 // the floor of its room, and may import the room.
 func floors() [][]string {
 	return [][]string{
-		0:  {"tool", "secret", "principal", "jsonrpc", "outside"},
+		0:  {"tool", "secret", "principal", "jsonrpc", "relay", "outside"},
 		1:  {"catalog", "client", "era", "rules", "search"},
 		2:  {"sandbox"},
 		3:  {"approval", "audit", "access", "inventory"},
