@@ -54,6 +54,7 @@ func owners() map[string][]string {
 		"github.com/docker/cli/":       {"docker"},
 		"github.com/kljensen/snowball": {"search"},
 		"github.com/pelletier/":        {"client"},
+		"github.com/hashicorp/yamux":   {"relay"},
 	}
 }
 

@@ -27,9 +27,7 @@ import (
 const patience = 2 * time.Second
 
 func main() {
-	end := flag.Bool("end", false, "at the end of the input, end every process that can be seen")
-	flag.Parse()
-	if err := run(flag.Args(), *end); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "relay:", err)
 		os.Exit(1)
 	}
@@ -44,18 +42,23 @@ type stdio struct {
 // Close ends the output; the input is at its end, or ends with the program.
 func (stdio) Close() error { return os.Stdout.Close() }
 
-func run(args []string, end bool) error {
-	if len(args) != 1 {
+func run(args []string) error {
+	flags := flag.NewFlagSet("relay", flag.ContinueOnError)
+	end := flags.Bool("end", false, "at the end of the input, end every process that can be seen")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 {
 		return errors.New("want one port")
 	}
-	port, err := strconv.ParseUint(args[0], 10, 16)
+	port, err := strconv.ParseUint(flags.Arg(0), 10, 16)
 	if err != nil || port == 0 {
-		return fmt.Errorf("%q is not a port", args[0])
+		return fmt.Errorf("%q is not a port", flags.Arg(0))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err = relay.Serve(ctx, stdio{os.Stdin, os.Stdout}, int(port))
-	if end {
+	if *end {
 		err = errors.Join(err, endAll())
 	}
 	return err

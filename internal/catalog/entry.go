@@ -42,6 +42,7 @@ func (r entryReader) remote(to **Remote) document.Read {
 		r.Mapping(map[string]document.Read{
 			"url":       r.Text(&remote.URL),
 			"transport": r.Text(&remote.Transport),
+			"addresses": r.Texts(&remote.Addresses),
 			"headers": func(field string, n *yaml.Node) {
 				remote.Headers = make(map[string]string)
 				r.Each(field, n, func(key, value *yaml.Node) {

@@ -154,6 +154,9 @@ type Remote struct {
 	Transport string `json:"transport"`
 	// Headers are templates; ${ENV} stands for the secret with that variable.
 	Headers map[string]string `json:"headers,omitempty"`
+	// Addresses are those that the URL's host may have though they are not
+	// public: addresses, or prefixes such as "10.1.0.0/16".
+	Addresses []string `json:"addresses,omitempty"`
 }
 
 // The transports of a remote server.

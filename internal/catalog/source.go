@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"path"
 	"regexp"
@@ -157,6 +158,12 @@ func (v *validator) remote() {
 			v.report(field, "holds a line break")
 		}
 		v.references(field, header)
+	}
+	for i, address := range v.Remote.Addresses {
+		_, notAddress := netip.ParseAddr(address)
+		if _, err := netip.ParsePrefix(address); err != nil && notAddress != nil {
+			v.report(fmt.Sprintf("remote.addresses[%d]", i), "is %q, want an address or a prefix such as 10.1.0.0/16", address)
+		}
 	}
 	v.foreign("is for containers, and this server is remote", true)
 }

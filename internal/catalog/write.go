@@ -247,6 +247,7 @@ func remoteMapping(r Remote) mapping {
 		headers.add(name, text(r.Headers[name]))
 	}
 	m.mapping("headers", headers)
+	m.texts("addresses", r.Addresses)
 	return m
 }
 

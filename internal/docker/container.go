@@ -49,7 +49,7 @@ func containerOptions(spec sandbox.Spec, name string, labels map[string]string) 
 		return client.ContainerCreateOptions{}, fmt.Errorf("network %q cannot be enforced", spec.Network)
 	}
 	yes := true
-	return client.ContainerCreateOptions{
+	options := client.ContainerCreateOptions{
 		Name:     name,
 		Platform: platform(spec.Image.Pin.Platform),
 		Config: &container.Config{
@@ -91,7 +91,9 @@ func containerOptions(spec sandbox.Spec, name string, labels map[string]string) 
 				Ulimits:    []*container.Ulimit{(&units.Ulimit{Name: "nofile", Soft: spec.Limits.Files, Hard: spec.Limits.Files})},
 			},
 		},
-	}, nil
+	}
+	beside(options.HostConfig, spec.Beside)
+	return options, nil
 }
 
 // exactly is never nil: the engine puts the image's own in place of nothing,

@@ -58,6 +58,7 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process,
 		gone:   make(chan struct{}),
 	}
 	p.afterEOF, p.afterTerm = spec.Ladder()
+	p.logged = spec.HTTP != nil
 	if err := p.start(ctx, options); err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)

@@ -30,6 +30,8 @@ type stdio struct {
 	stdout *pipe.Pipe
 	stderr pipe.Tail
 	pumped chan struct{} // closed when split has ended
+	// logged reports that stdout is no conversation, and goes where stderr does.
+	logged bool
 
 	writing sync.Mutex // around writes and the end of stdin
 	closing atomic.Bool
@@ -47,7 +49,12 @@ func (s *stdio) joined(attached client.HijackedResponse) {
 func (s *stdio) split(log io.Writer) error {
 	defer close(s.pumped)
 	defer s.stdout.CloseWrite(nil)
-	err := stream.Split(bufio.NewReaderSize(s.conn, readSize), s.stdout, io.MultiWriter(&s.stderr, log))
+	stderr := io.MultiWriter(&s.stderr, log)
+	stdout := io.Writer(s.stdout)
+	if s.logged {
+		stdout = stderr
+	}
+	err := stream.Split(bufio.NewReaderSize(s.conn, readSize), stdout, stderr)
 	if errors.Is(err, stream.ErrFormat) {
 		return err
 	}

@@ -33,7 +33,9 @@ type door struct {
 	limit    int // of a message, in bytes
 	// authorizes reports that refusals of a token are for the SDK's handler.
 	authorizes bool
-	base       *http.Transport
+	// farewell reports that the server is told of the end of a session.
+	farewell bool
+	base     *http.Transport
 	// version is what the legacy handshake has agreed on; nil before.
 	version atomic.Pointer[string]
 	// reached reports that the server has answered something.
@@ -81,6 +83,9 @@ func (e *OriginError) Hint() string {
 
 // errMethod is a redirect that would lose the message.
 var errMethod = errors.New("the server redirects a POST in a way that makes it a GET")
+
+// errNoFarewell keeps the SDK from waiting for a server that is stopped anyway.
+var errNoFarewell = errors.New("the session ends with its server")
 
 // An oversizeError is an answer longer than allowed.
 type oversizeError struct{ limit int }
@@ -136,6 +141,9 @@ func withHeaders(ctx context.Context, header http.Header) context.Context {
 func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 	if to := origin(req.URL); to != origin(d.endpoint) {
 		return nil, &OriginError{Approved: origin(d.endpoint), Other: to}
+	}
+	if req.Method == http.MethodDelete && !d.farewell {
+		return nil, errNoFarewell
 	}
 	passed := req.Clone(req.Context())
 	if passed.URL.RawQuery == d.endpoint.RawQuery {

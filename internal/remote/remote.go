@@ -73,6 +73,8 @@ type Options struct {
 	TLS *tls.Config
 	// Logger receives what is tolerated, at debug level; nil discards it.
 	Logger *slog.Logger
+
+	noFarewell bool // the session ends with its server
 }
 
 // Open makes a stream to a server. It connects to a server of the older
@@ -81,12 +83,20 @@ type Options struct {
 // [*OriginError] or a [*StatusError] if the first message does not get
 // through; what keeps a later request from the server is that request's error.
 func Open(ctx context.Context, address Address, options Options) (sandbox.Process, error) {
+	p, err := dial(ctx, address, options)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func dial(ctx context.Context, address Address, options Options) (*process, error) {
 	endpoint, err := url.Parse(address.URL)
 	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" {
 		return nil, &FieldError{"remote.url", "is not an http or https URL"}
 	}
 	endpoint.Fragment = ""
-	d := &door{endpoint: endpoint, limit: options.MaxMessage, authorizes: options.OAuth != nil}
+	d := &door{endpoint: endpoint, limit: options.MaxMessage, authorizes: options.OAuth != nil, farewell: !options.noFarewell}
 	if d.limit <= 0 {
 		d.limit = jsonrpc.DefaultLimit
 	}
@@ -97,10 +107,6 @@ func Open(ctx context.Context, address Address, options Options) (sandbox.Proces
 		return nil, err
 	}
 	d.base = transport(endpoint, address.Granted, options)
-	log := options.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
 	var conn mcp.Connection
 	oldSSE := address.Transport == catalog.SSE
 	switch {
@@ -117,7 +123,7 @@ func Open(ctx context.Context, address Address, options Options) (sandbox.Proces
 		d.base.CloseIdleConnections()
 		return nil, plain(err)
 	}
-	return &process{stream: open(ctx, conn, d, oldSSE, log), id: endpoint.Host}, nil
+	return &process{stream: open(ctx, conn, d, oldSSE, logged(options.Logger)), id: endpoint.Host}, nil
 }
 
 // connectSSE opens the one stream of the older transport. It outlives ctx,

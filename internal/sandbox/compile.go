@@ -95,6 +95,9 @@ func Compile(entry catalog.Server, settings map[string]any, image Image, host Ho
 		Limits:     effectiveLimits(entry.Limits),
 		Stop:       entry.Timeouts.Stop,
 	}
+	if h := entry.HTTP; h != nil {
+		spec.HTTP = &HTTP{Port: h.Port, Path: h.Path, Transport: h.Transport}
+	}
 	if len(entry.Entrypoint) > 0 { // as with docker run: another entrypoint drops the image's command
 		spec.Entrypoint, spec.Command = c.expandAll("entrypoint", entry.Entrypoint), nil
 	}

@@ -19,8 +19,15 @@ type Grant struct {
 	// Source is who wrote the entry: "built-in", "local" or "project".
 	Source    catalog.OriginKind `json:"source"`
 	Transport string             `json:"transport"`
-	Image     string             `json:"image,omitempty"`
-	Pin       Pin                `json:"pin,omitzero"`
+	// URL, Headers and Addresses are of a remote server; what a container has
+	// is then empty. Headers are their names, and which secrets are in them.
+	URL       string   `json:"url,omitempty"`
+	Headers   []string `json:"headers,omitempty"`
+	Addresses []string `json:"addresses,omitempty"`
+	// Port is where a server in a container listens, if it does.
+	Port  int    `json:"port,omitempty"`
+	Image string `json:"image,omitempty"`
+	Pin   Pin    `json:"pin,omitzero"`
 	// Command is the whole command line, entrypoint included.
 	Command []string `json:"command,omitempty"`
 	// User is the user the server runs as; empty is root.
@@ -52,6 +59,9 @@ func NewGrant(entry catalog.Server, spec Spec, unenforced []string) Grant {
 		User:    spec.User, Limits: spec.Limits, Network: spec.Network,
 		Mounts: spec.Mounts, ExtraHosts: spec.ExtraHosts, WorkingDir: entry.WorkingDir, Unenforced: unenforced,
 	}
+	if spec.HTTP != nil {
+		grant.Transport, grant.Port = spec.HTTP.Transport, spec.HTTP.Port
+	}
 	for _, v := range spec.Env { // what every server gets says nothing of this one
 		if !slices.ContainsFunc(writableHome(), func(o Variable) bool { return o.Name == v.Name && o.Value == v.Value }) {
 			grant.Env = append(grant.Env, v)
@@ -70,6 +80,9 @@ func NewGrant(entry catalog.Server, spec Spec, unenforced []string) Grant {
 		}
 		grant.Secrets = append(grant.Secrets, name)
 	}
+	if spec.Remote != nil {
+		grant.describe(*spec.Remote)
+	}
 	return grant
 }
 
@@ -78,6 +91,9 @@ func (g Grant) Digest() string { return digest(g) }
 
 // Lines describes the grant for a person, one right a line.
 func (g Grant) Lines() []string {
+	if g.URL != "" {
+		return g.remoteLines()
+	}
 	user := g.User
 	if user == "" || user == "0" || user == "root" || strings.HasPrefix(user, "0:") {
 		user = "root (without capabilities)"
@@ -87,7 +103,7 @@ func (g Grant) Lines() []string {
 		pinned += " (local image, not from a registry)"
 	}
 	lines := []string{
-		"source:    " + string(g.Source) + ", transport " + g.Transport,
+		"source:    " + string(g.Source) + ", transport " + g.transport(),
 		"image:     " + g.Image,
 		"pinned:    " + pinned,
 		"command:   " + quoted(g.Command),
@@ -138,6 +154,13 @@ func quoted(words []string) string {
 		b.WriteString(word)
 	}
 	return b.String()
+}
+
+func (g Grant) transport() string {
+	if g.Port == 0 {
+		return g.Transport
+	}
+	return g.Transport + " on port " + strconv.Itoa(g.Port) + " (not published)"
 }
 
 func (g Grant) network() string {

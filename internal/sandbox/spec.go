@@ -34,7 +34,18 @@ type Spec struct {
 	Server string `json:"server"`
 	// Exec, if set, is a container that the user runs: the command is a process
 	// in it, and nothing else of the Spec holds but user, folder and variables.
-	Exec       string     `json:"exec,omitempty"`
+	Exec string `json:"exec,omitempty"`
+	// Remote, if set, is a server that somebody else runs: nothing else of the
+	// Spec holds but the secrets.
+	Remote *Remote `json:"remote,omitempty"`
+	// HTTP, if set, is a port that the server listens on; its stdin and stdout
+	// are then no conversation.
+	HTTP *HTTP `json:"http,omitempty"`
+	// Beside is the id of a container whose network and processes this one
+	// shares, to end them when its own input ends. Only a program of ours is
+	// run so, and no entry can ask for it.
+	Beside string `json:"-"`
+
 	Image      Image      `json:"image"`
 	Entrypoint []string   `json:"entrypoint"`
 	Command    []string   `json:"command"`
@@ -58,9 +69,13 @@ type Spec struct {
 const DefaultStop = 5 * time.Second
 
 // Ladder returns the two waits of stopping a server: after its stdin was
-// closed, and after SIGTERM.
+// closed, and after SIGTERM. A server that listens on a port does not look at
+// its stdin.
 func (s Spec) Ladder() (afterEOF, afterTerm time.Duration) {
 	whole := cmp.Or(s.Stop, DefaultStop)
+	if s.HTTP != nil {
+		return 0, whole
+	}
 	afterEOF = whole * 2 / 5
 	return afterEOF, whole - afterEOF
 }

@@ -1,4 +1,4 @@
-// Command images builds the images of the demo and the gateway, and images of
+// Command images builds the images of the demo, the relay and the gateway, and images of
 // MCP servers that nobody here wrote, for the tests. It needs no image registry: every image is
 // made from scratch, out of static Go programs, or of a Node.js binary, the
 // libraries of this machine and npm packages.
@@ -9,6 +9,7 @@
 // content is left as it is.
 //
 //	demo                dockgate/demo, from images/demo
+//	relay               dockgate/relay, from images/relay
 //	gateway             dockgate/gateway, from images/gateway
 //	everything          npm @modelcontextprotocol/server-everything
 //	filesystem          npm @modelcontextprotocol/server-filesystem, serves /data
@@ -17,9 +18,10 @@
 //	conformance-legacy  the same, versions up to 2025-11-25 only
 //	conformance-modern  the same, version 2026-07-28 only
 //	faulty              test/servers/faulty, which does what a server must not
+//	web                 test/servers/web, which listens on a port
 //	node                Node.js and npm, in which packages are installed
 //
-// All but the demo and the gateway are tagged dockgate-test/NAME.
+// All but the demo, the relay and the gateway are tagged dockgate-test/NAME.
 package main
 
 import (
@@ -58,6 +60,7 @@ func images() []image {
 	const npmServers = "@modelcontextprotocol/server-"
 	return []image{
 		{"demo", "dockgate/demo:latest", demo},
+		{"relay", "dockgate/relay:latest", relay},
 		{"gateway", "dockgate/gateway:latest", gateway},
 		{"everything", "dockgate-test/everything:latest", npmServer(npmServers+"everything", "2026.8.31")},
 		{"filesystem", "dockgate-test/filesystem:latest", npmServer(npmServers+"filesystem", "2026.8.31", "/data")},
@@ -66,6 +69,7 @@ func images() []image {
 		{"conformance-legacy", "dockgate-test/conformance-legacy:latest", conformance("2025-11-25 2025-06-18 2025-03-26 2024-11-05")},
 		{"conformance-modern", "dockgate-test/conformance-modern:latest", conformance("2026-07-28")},
 		{"faulty", "dockgate-test/faulty:latest", faulty},
+		{"web", "dockgate-test/web:latest", web},
 		{"node", "dockgate-test/node:latest", nodeRuntime},
 	}
 }

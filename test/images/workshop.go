@@ -72,6 +72,15 @@ func demo(ctx context.Context, w *workshop) ([]layer, config, error) {
 	return []layer{l}, config{Entrypoint: []string{"/demo"}, User: "65532:65532"}, err
 }
 
+func relay(ctx context.Context, w *workshop) ([]layer, config, error) {
+	// As images/relay/Dockerfile has it.
+	l, err := w.once("relay", func() ([]entry, error) {
+		binary, err := w.goBuild(ctx, "relay", "", "./images/relay")
+		return []entry{{name: "relay", mode: 0o755, source: binary}}, err
+	})
+	return []layer{l}, config{Entrypoint: []string{"/relay"}}, err
+}
+
 func gateway(ctx context.Context, w *workshop) ([]layer, config, error) {
 	// As images/gateway/Dockerfile has it.
 	l, err := w.once("gateway", func() ([]entry, error) {
@@ -91,6 +100,15 @@ func faulty(ctx context.Context, w *workshop) ([]layer, config, error) {
 		return program("faulty", binary), err
 	})
 	return []layer{l}, config{Entrypoint: []string{"/faulty"}, Volumes: map[string]struct{}{"/volume": {}}}, err
+}
+
+// web listens on a port.
+func web(ctx context.Context, w *workshop) ([]layer, config, error) {
+	l, err := w.once("web", func() ([]entry, error) {
+		binary, err := w.goBuild(ctx, "web", "", "./test/servers/web")
+		return program("web", binary), err
+	})
+	return []layer{l}, config{Entrypoint: []string{"/web"}, User: "65532:65532"}, err
 }
 
 // mark3labs builds the server in a module of its own: what it needs is none of
