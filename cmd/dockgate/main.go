@@ -95,7 +95,7 @@ the second ends the process.`,
 		&cobra.Group{ID: groupApproval, Title: "Approval, access and record:"},
 		&cobra.Group{ID: groupRunning, Title: "What runs:"},
 	)
-	addGroup(root, groupServers, newServe(&f), newCatalog(&f), newAdd(&f), newRemove(&f), newList(&f), newPlan(&f), newExplain(&f), newUpdate(&f), newDemo(&f))
+	addGroup(root, groupServers, newServe(&f), newCatalog(&f), newImport(&f), newAdd(&f), newRemove(&f), newList(&f), newPlan(&f), newExplain(&f), newUpdate(&f), newDemo(&f))
 	addGroup(root, groupClients, newConnect(&f), newDisconnect(&f))
 	addGroup(root, groupApproval, newApprove(&f), newDeny(&f), newRevoke(&f), newApprovals(&f), newToken(&f), newAudit(&f))
 	addGroup(root, groupRunning, newPs(&f), newStats(&f), newLogs(&f), newStop(&f), newDoctor(&f))

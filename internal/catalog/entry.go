@@ -229,3 +229,7 @@ func (r entryReader) toolRun(to **ToolRun) document.Read {
 		*to = &run
 	}
 }
+
+// ReadTools reads a list of tools as the native format has it; other formats
+// have the same.
+func ReadTools(r *document.Reader, to *[]ToolSnapshot) document.Read { return entryReader{r}.tools(to) }

@@ -286,7 +286,7 @@ func limitsMapping(l Limits) mapping {
 		}
 	}
 	if l.CPUs != 0 {
-		m.add("cpus", plain("!!float", strconv.FormatFloat(l.CPUs, 'f', -1, 64)))
+		m.add("cpus", &yaml.Node{Kind: yaml.ScalarNode, Value: strconv.FormatFloat(l.CPUs, 'f', -1, 64)})
 	}
 	m.integer("pids", l.PIDs)
 	return m

@@ -174,11 +174,7 @@ func TestPublicCatalog(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"catalog.yaml", "mistakes.yaml"} {
-		data, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(string(data))
+		catalogtest.Seed(f, filepath.Join("testdata", name), "registry")
 	}
 	f.Add("registry: {x: {image: a, volumes: ['{{x.a|volume|into}}:b'], config: [{name: y, properties: {a: {properties: {}}}}]}}")
 	f.Add("registry: {x: {image: a, env: [{name: A, value: '{{x.a.b}}'}], command: ['{{x.a}}']}}")

@@ -64,7 +64,7 @@ func LoadHome(kind catalog.OriginKind, folder string) (catalog.File, error) {
 		return catalog.File{}, h.problems
 	}
 	if listed {
-		all.Enabled = enabled
+		all.Enabled = append([]string{}, enabled...) // none is not the same as nothing said
 	}
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		s := servers[name]

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/catalog/client"
 	"github.com/dockgate/dockgate/internal/catalog/docker"
 	"github.com/dockgate/dockgate/internal/catalog/document"
 )
@@ -28,7 +29,8 @@ const (
 	Native       Format = "dockgate"
 	Docker       Format = "docker catalog"
 	DockerSource Format = "docker server.yaml"
-	DockerHome   Format = "docker toolkit"
+	Client       Format = "client configuration"
+	Custom       Format = "custom list"
 )
 
 // Load reads the file or folder at a path. The error is [catalog.Problems], or
@@ -74,13 +76,17 @@ func loadFolder(kind catalog.OriginKind, path string) (catalog.File, error) {
 }
 
 // Parse reads a file in whichever format it is.
-func Parse(_ context.Context, origin catalog.Origin, data []byte, _ catalog.Surroundings) (catalog.File, error) {
+func Parse(_ context.Context, origin catalog.Origin, data []byte, around catalog.Surroundings) (catalog.File, error) {
 	return catalog.ParseWith(origin, data, func(r *document.Reader, root *yaml.Node, origin catalog.Origin) catalog.File {
 		switch recognize(root) {
 		case Docker:
 			return docker.Read(r, root, origin)
 		case DockerSource:
 			return docker.ReadSource(r, root, origin)
+		case Client:
+			return client.Read(r, root, origin, around)
+		case Custom:
+			return client.ReadCustom(r, root, origin, around)
 		}
 		return catalog.Read(r, root, origin)
 	})
@@ -103,6 +109,10 @@ func recognize(root *yaml.Node) Format {
 	switch {
 	case has("servers", yaml.MappingNode) && has("version", yaml.ScalarNode):
 		return Native
+	case client.Matches(root):
+		return Client
+	case client.MatchesCustom(root):
+		return Custom
 	case has("registry", yaml.MappingNode):
 		return Docker
 	case has("name", yaml.ScalarNode) && (has("about", yaml.MappingNode) || has("run", yaml.MappingNode) || has("meta", yaml.MappingNode)):

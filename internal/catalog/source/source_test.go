@@ -31,6 +31,12 @@ func formats() []struct {
 		{`{"registry": {"x": {"image": "y"}}}`, source.Docker},
 		{"name: x\nabout: {title: X}", source.DockerSource},
 		{"name: x\nrun: {command: [a]}", source.DockerSource},
+		{`{"mcpServers": {}}`, source.Client},
+		{`{/* none */ "servers": {"x": {"command": "npx"}}, "inputs": []}`, source.Client},
+		{`{"editor.fontSize": 5, "mcp": {"servers": {"x": {"url": "https://x"}}}}`, source.Client},
+		{"servers: {x: {connection: {command: npx}}}", source.Custom},
+		{"discovery: {servers: [{name: x, connection: {command: npx}}]}", source.Custom},
+		{"servers: {x: {image: y, command: [a]}}", source.Native},
 	}
 }
 

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/catalog/source"
+	"github.com/dockgate/dockgate/internal/daemon"
+)
+
+// An imported source is a place that was looked at.
+type importedSource struct {
+	// Type is the kind of source, empty for one that was named by its path.
+	Type    string     `json:"type,omitempty"`
+	Path    string     `json:"path"`
+	Missing bool       `json:"missing,omitempty"`
+	Servers []imported `json:"servers"`
+}
+
+// An imported server is what an entry becomes.
+type imported struct {
+	reported
+	// Enabled says whether the source has it enabled.
+	Enabled bool `json:"enabled"`
+	// Settings are the user's settings that the source holds.
+	Settings map[string]any `json:"settings,omitempty"`
+	// Written is "added" or "already there"; empty if nothing was written.
+	Written string `json:"written,omitempty"`
+	entry   catalog.Server
+}
+
+func newImport(f *flags) *cobra.Command {
+	var out output
+	var write bool
+	cmd := &cobra.Command{
+		Use:   "import [SOURCE...]",
+		Args:  cobra.ArbitraryArgs,
+		Short: "Show what the servers that you have elsewhere become, and take them over",
+		Long: `Show what the servers of another program's configuration become here: a container,
+a package in a runtime's image, a server elsewhere; or why they cannot be run.
+Nothing of what would weaken the sandbox is taken over, and that is said. Values
+that look like secrets are not copied.
+
+A SOURCE is a path, or one of ` + strings.Join(sourceTypes(), ", ") + `,
+which are looked for where these programs keep their servers; without one, all
+of these are. A source that is missing is shown and skipped.
+
+With --write the servers that are enabled there are added to your own catalog,
+$XDG_CONFIG_HOME/dockgate/servers.yaml. One that it has already stays as it is.
+Adding runs nothing and approves nothing.` + exits,
+		Example: `  dockgate import claude-desktop
+  dockgate import .vscode/mcp.json --write
+  dockgate import --json`,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			left := slices.DeleteFunc(sourceTypes(), func(name string) bool { return slices.Contains(args, name) })
+			return left, cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			options, err := f.options()
+			if err != nil {
+				return err
+			}
+			sources, err := readSources(cmd.Context(), options, args)
+			if err != nil {
+				return err
+			}
+			if write {
+				if err := writeSources(options, sources); err != nil {
+					return err
+				}
+			}
+			err = out.print(cmd, sources, func() error { return printSources(cmd, sources) })
+			if err == nil && !slices.ContainsFunc(sources, func(s importedSource) bool { return !s.Missing }) {
+				err = errors.New("none of the sources is there")
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&write, "write", false, "add the servers to your own catalog")
+	out.flag(cmd)
+	return cmd
+}
+
+func sourceTypes() []string {
+	var names []string
+	for _, t := range source.Types() {
+		names = append(names, string(t))
+	}
+	return names
+}
+
+// readSources reads every source; all mistakes in them are one error.
+func readSources(ctx context.Context, options daemon.Options, args []string) ([]importedSource, error) {
+	if len(args) == 0 {
+		args = sourceTypes()
+	}
+	files, err := daemon.LoadFiles(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	around := options.Around(files)
+	sources := []importedSource{}
+	var failures []error
+	for _, arg := range args {
+		kind, places := "", []string{arg}
+		if source.Known(arg) {
+			kind, places = arg, source.Places(source.Type(arg), around)
+		}
+		for _, place := range places {
+			read, err := readSource(ctx, place, around)
+			if err != nil {
+				failures = append(failures, err)
+			}
+			read.Type = kind
+			sources = append(sources, read)
+		}
+	}
+	return sources, errors.Join(failures...)
+}
+
+func readSource(ctx context.Context, path string, around catalog.Surroundings) (importedSource, error) {
+	read := importedSource{Path: path, Servers: []imported{}}
+	file, err := source.Load(ctx, catalog.User, path, around)
+	if errors.Is(err, os.ErrNotExist) {
+		read.Missing = true
+		return read, nil
+	}
+	if err != nil {
+		return read, err
+	}
+	for _, s := range file.Servers {
+		read.Servers = append(read.Servers, imported{
+			reported: examine(s), Enabled: file.Enabled == nil || slices.Contains(file.Enabled, s.Name),
+			Settings: file.Settings[s.Name], entry: s,
+		})
+	}
+	return read, nil
+}
+
+// writeSources adds what can be run and is enabled to the user's own catalog.
+func writeSources(options daemon.Options, sources []importedSource) error {
+	var entries []catalog.Server
+	seen := make(map[string]bool)
+	for _, s := range sources {
+		for _, i := range s.Servers {
+			if i.Enabled && i.Kind != catalog.KindUnsupported && !seen[i.Name] {
+				seen[i.Name] = true
+				entries = append(entries, i.entry)
+			}
+		}
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	path := options.OwnCatalog
+	before, err := os.ReadFile(path) //nolint:gosec // the user's own folder
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("own catalog: %w", err)
+	}
+	after, kept, err := catalog.Add(catalog.Origin{Catalog: path, Kind: catalog.User}, before, entries)
+	if err != nil {
+		return err
+	}
+	if err := replaceFile(path, after); err != nil {
+		return fmt.Errorf("own catalog: %w", err)
+	}
+	for _, s := range sources {
+		for n := range s.Servers {
+			i := &s.Servers[n]
+			switch {
+			case !i.Enabled || i.Kind == catalog.KindUnsupported:
+			case seen[i.Name] && !slices.Contains(kept, i.Name):
+				i.Written = "added"
+				delete(seen, i.Name) // another of this name was not
+			default:
+				i.Written = "already there"
+			}
+		}
+	}
+	return nil
+}
+
+// replaceFile writes a file so that it is the old one or the new one, whatever
+// happens.
+func replaceFile(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	made, err := os.CreateTemp(filepath.Dir(path), ".servers-*.yaml")
+	if err != nil {
+		return err
+	}
+	_, err = made.Write(data)
+	err = errors.Join(err, made.Sync(), made.Close())
+	if err == nil {
+		err = os.Rename(made.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(made.Name()))
+	}
+	return nil
+}
+
+func printSources(cmd *cobra.Command, sources []importedSource) error {
+	for n, s := range sources {
+		title := s.Path
+		if s.Type != "" {
+			title = s.Type + ": " + s.Path
+		}
+		if s.Missing {
+			title += ": not there, skipped"
+		}
+		if n > 0 {
+			title = "\n" + title
+		}
+		if _, err := fmt.Fprintln(cmd.OutOrStdout(), title); err != nil {
+			return err
+		}
+		for _, i := range s.Servers {
+			if _, err := fmt.Fprint(cmd.OutOrStdout(), i.text()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// text describes what an entry becomes, in some lines.
+func (i imported) text() string {
+	var b strings.Builder
+	line := func(label, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "    %-13s%s\n", label, clean(text))
+		}
+	}
+	state := ""
+	if !i.Enabled {
+		state = " (not enabled)"
+	}
+	if i.Written != "" {
+		state = " (" + i.Written + ")"
+	}
+	fmt.Fprintf(&b, "  %s%s\n", clean(i.Name), state)
+	line(string(i.Kind)+":", i.Source)
+	if i.Kind != catalog.KindUnsupported && i.Kind != catalog.KindRemote && i.Kind != catalog.KindExec {
+		line("network:", i.Network)
+	}
+	for _, m := range i.Mounts {
+		line("mount:", m)
+	}
+	if len(i.Secrets) > 0 {
+		line("secrets:", strings.Join(i.Secrets, ", "))
+	}
+	for _, remark := range i.Remarks {
+		line("remark:", remark)
+	}
+	if len(i.Settings) > 0 {
+		line("settings:", "dockgate add "+i.Name+assignments(i.Settings))
+	}
+	return b.String()
+}
+
+// assignments writes settings as they stand on a command line.
+func assignments(settings map[string]any) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		text, isText := settings[name].(string)
+		if !isText {
+			encoded, err := json.Marshal(settings[name])
+			if err != nil {
+				continue // decoded from YAML, so it encodes
+			}
+			text = string(encoded)
+		}
+		fmt.Fprintf(&b, " --set %s", quote(name+"="+text))
+	}
+	return b.String()
+}
+
+// quote quotes a word for a shell, where it has to be.
+func quote(word string) string {
+	if word != "" && !strings.ContainsAny(word, " \t\n\"'\\$`*?[]{}()<>|&;#~!") {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
