@@ -46,14 +46,17 @@ func newImport(f *flags) *cobra.Command {
 		Use:   "import [SOURCE...]",
 		Args:  cobra.ArbitraryArgs,
 		Short: "Show what the servers that you have elsewhere become, and take them over",
-		Long: `Show what the servers of another program's configuration become here: a container,
-a package in a runtime's image, a server elsewhere; or why they cannot be run.
-Nothing of what would weaken the sandbox is taken over, and that is said. Values
-that look like secrets are not copied.
+		Long: `Show what the servers of another program's configuration become here: a
+container, a package in a runtime's image, a server elsewhere; or why they
+cannot be run. Nothing that would weaken the sandbox is taken over, and that is
+said. Values that look like secrets are not copied.
 
-A SOURCE is a path, or one of ` + strings.Join(sourceTypes(), ", ") + `,
-which are looked for where these programs keep their servers; without one, all
-of these are. A source that is missing is shown and skipped.
+A SOURCE is a path, or one of these, which are looked for where the programs
+keep them; without one, all of these are:
+
+  ` + strings.Join(sourceTypes(), "\n  ") + `
+
+A source that is missing is shown and skipped.
 
 With --write the servers that are enabled there are added to your own catalog,
 $XDG_CONFIG_HOME/dockgate/servers.yaml. One that it has already stays as it is.
