@@ -98,7 +98,7 @@ the second ends the process.`,
 	addGroup(root, groupServers, newServe(&f), newCatalog(&f), newImport(&f), newAdd(&f), newRemove(&f), newList(&f), newPlan(&f), newExplain(&f), newUpdate(&f), newDemo(&f))
 	addGroup(root, groupClients, newConnect(&f), newDisconnect(&f))
 	addGroup(root, groupApproval, newApprove(&f), newDeny(&f), newRevoke(&f), newApprovals(&f), newToken(&f), newAudit(&f))
-	addGroup(root, groupRunning, newPs(&f), newStats(&f), newLogs(&f), newStop(&f), newDoctor(&f))
+	addGroup(root, groupRunning, newPs(&f), newStats(&f), newLogs(&f), newStop(&f), newImages(&f), newDoctor(&f))
 	checkUsage(root)
 	return root
 }

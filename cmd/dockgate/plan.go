@@ -93,6 +93,9 @@ func indent(lines []string) []string {
 
 // container says what an approval does not decide.
 func container(spec sandbox.Spec) []string {
+	if spec.Exec != "" {
+		return []string{"none of ours: a process in " + spec.Exec + ", which is never started, stopped or removed"}
+	}
 	lines := []string{
 		"root:      read only; no capabilities, no new privileges, default seccomp, an init process",
 		fmt.Sprintf("limits:    no swap, %d open files, %s of shared memory, processor weight %d of 1024",

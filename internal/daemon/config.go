@@ -37,6 +37,8 @@ type Config struct {
 	Patience Duration `yaml:"patience"`
 	// Lists bound what clients see.
 	Lists Lists `yaml:"lists"`
+	// Install is what the installation of packages needs on this machine.
+	Install Install `yaml:"install"`
 	// HTTP is how clients reach the gateway over HTTP.
 	HTTP HTTP `yaml:"http"`
 	// Discovery says how tools are found, and which may be called.
@@ -45,6 +47,15 @@ type Config struct {
 	Access    yaml.Node `yaml:"access"`
 	Roles     yaml.Node `yaml:"roles"`
 	Admission Admission `yaml:"-"`
+}
+
+// Install is how packages are installed into images.
+type Install struct {
+	// Env are variables of the installation, such as those that name a proxy or
+	// another registry.
+	Env map[string]string `yaml:"env"`
+	// Certificates is a file with certificate authorities that it trusts.
+	Certificates string `yaml:"certificates"`
 }
 
 // Limits bound a container. Zero is the default of [sandbox.Compile].

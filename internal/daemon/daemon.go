@@ -145,7 +145,7 @@ func (d *Daemon) openEngine(ctx context.Context) error {
 	}
 	d.Engine = engine
 	d.closers = append(d.closers, engine.Close)
-	d.Images = &Images{Store: d.Store, Engine: engine, Logger: d.Logger}
+	d.Images = &Images{Store: d.Store, Engine: engine, Install: d.Config.Install, Logger: d.Logger}
 	return d.Images.load(ctx)
 }
 

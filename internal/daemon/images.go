@@ -10,6 +10,7 @@ import (
 
 	"github.com/distribution/reference"
 
+	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/docker"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/sandbox"
@@ -19,9 +20,10 @@ import (
 // Images joins the engine, which has images, and the store, which remembers
 // what references stood for.
 type Images struct {
-	Store  *store.DB
-	Engine *docker.Engine
-	Logger *slog.Logger
+	Store   *store.DB
+	Engine  *docker.Engine
+	Install Install
+	Logger  *slog.Logger
 
 	mu         sync.Mutex
 	asked      bool // the engine was asked what it cannot enforce
@@ -44,6 +46,9 @@ func (i *Images) Unenforced() []string {
 // Known implements [plan.Images].
 func (i *Images) Known(ctx context.Context, ref string) (sandbox.Image, bool, error) {
 	image, ok, err := i.Store.Image(ctx, ref)
+	if p, installed := plan.ParsePackage(ref); installed {
+		image.Ref = p.String()
+	}
 	return image.Image, ok, err
 }
 
@@ -52,9 +57,15 @@ func (i *Images) Ensure(ctx context.Context, ref string, progress func(plan.Prog
 	if err := i.ask(ctx); err != nil {
 		return sandbox.Image{}, err
 	}
+	if name, ok := plan.ParseContainer(ref); ok {
+		return i.inside(ctx, ref, name)
+	}
 	known, ok, err := i.Known(ctx, ref)
 	if err != nil {
 		return sandbox.Image{}, err
+	}
+	if p, installed := plan.ParsePackage(ref); installed {
+		return i.keep(ctx, ref, known, i.installer(p, i.Engine.Install), progress)
 	}
 	if !ok || known.Pin.Kind != sandbox.RepoDigest {
 		return i.keep(ctx, ref, known, i.Engine.Resolve, progress)
@@ -76,6 +87,14 @@ func (i *Images) Update(ctx context.Context, ref string, progress func(plan.Prog
 		return before, after, err
 	}
 	if before, _, err = i.Known(ctx, ref); err != nil {
+		return before, after, err
+	}
+	if name, ok := plan.ParseContainer(ref); ok {
+		after, err = i.inside(ctx, ref, name)
+		return before, after, err
+	}
+	if p, installed := plan.ParsePackage(ref); installed {
+		after, err = i.keep(ctx, ref, before, i.installer(p, i.Engine.Renew), progress)
 		return before, after, err
 	}
 	latest := i.Engine.Latest
@@ -100,6 +119,37 @@ func (i *Images) latestOrLocal(ctx context.Context, ref string, progress func(do
 	return local, nil
 }
 
+// inside looks what a container of the user is of. It may be another one each
+// time.
+func (i *Images) inside(ctx context.Context, ref, name string) (sandbox.Image, error) {
+	image, err := i.Engine.Inside(ctx, name)
+	if err != nil {
+		return sandbox.Image{}, err
+	}
+	image.Ref = ref
+	return image, i.Store.PutImage(ctx, store.ResolvedImage{Image: image, Resolved: time.Now()})
+}
+
+// installer finds the image of a package by installing it.
+func (i *Images) installer(p plan.Package, install func(context.Context, docker.Package, func(docker.PullProgress)) (docker.Resolved, error)) resolver {
+	ecosystem := docker.NPM
+	if p.Program.Runtime == catalog.UVX {
+		ecosystem = docker.PyPI
+	}
+	env := make([]string, 0, len(i.Install.Env))
+	for name, value := range i.Install.Env {
+		env = append(env, name+"="+value)
+	}
+	slices.Sort(env)
+	return func(ctx context.Context, _ string, progress func(docker.PullProgress)) (docker.Resolved, error) {
+		return install(ctx, docker.Package{
+			Ecosystem: ecosystem, Name: p.Program.Package, Version: p.Program.Version, With: p.Program.With,
+			Command: p.Program.Binary, Module: p.Program.Module, Runtime: p.Runtime,
+			Env: env, Certificates: i.Install.Certificates,
+		}, progress)
+	}
+}
+
 type resolver func(ctx context.Context, ref string, progress func(docker.PullProgress)) (docker.Resolved, error)
 
 func (i *Images) keep(ctx context.Context, ref string, known sandbox.Image, resolve resolver, progress func(plan.Progress)) (sandbox.Image, error) {
@@ -115,7 +165,11 @@ func (i *Images) keep(ctx context.Context, ref string, known sandbox.Image, reso
 	}
 	image := found.Image
 	image.Ref = ref
-	return image, i.Store.PutImage(ctx, store.ResolvedImage{Image: image, Resolved: time.Now()})
+	if err := i.Store.PutImage(ctx, store.ResolvedImage{Image: image, Resolved: time.Now()}); err != nil {
+		return sandbox.Image{}, err
+	}
+	kept, _, err := i.Known(ctx, ref)
+	return kept, err
 }
 
 // ask learns once in a process what the engine cannot enforce.

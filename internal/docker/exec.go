@@ -30,10 +30,6 @@ func (e *Engine) Inside(ctx context.Context, name string) (sandbox.Image, error)
 		return sandbox.Image{}, e.execError(name, ErrNotRunning)
 	}
 	image := sandbox.Image{Pin: sandbox.Pin{Kind: sandbox.LocalID, Digest: found.Container.Image, Platform: found.Container.Platform}}
-	if config := found.Container.Config; config != nil {
-		image.Ref = config.Image
-		image.Config = sandbox.ImageConfig{User: config.User, WorkingDir: config.WorkingDir}
-	}
 	return image, nil
 }
 

@@ -43,6 +43,8 @@ type Package struct {
 	// Command is which of the package's commands is run; empty is the one of
 	// its name, or its only one.
 	Command string
+	// With are packages, with their versions, that are installed beside it.
+	With []string
 	// Module, if set, is a Python module that is run in place of a command.
 	Module string
 	// Runtime is the image that it is installed and run in.
@@ -86,7 +88,7 @@ const (
 // is installed once.
 func (p Package) reference(runtime string) string {
 	of := digest.FromString(strings.Join([]string{
-		string(p.Ecosystem), p.Name, p.Version, p.Command, p.Module, runtime,
+		string(p.Ecosystem), p.Name, p.Version, p.Command, p.Module, runtime, strings.Join(p.With, " "),
 	}, "\x00"))
 	return packagePrefix + ":" + of.Encoded()[:32]
 }
@@ -116,6 +118,39 @@ func (e *Engine) Install(ctx context.Context, p Package, progress func(PullProgr
 		return Resolved{}, &InstallError{Package: p.String(), Runtime: p.Runtime, Err: e.said(err)}
 	}
 	return e.Resolve(ctx, e.localID(ctx, ref), nil)
+}
+
+// Renew installs a package anew, if its version may have moved on. It returns
+// the image that was there if the version is the same.
+func (e *Engine) Renew(ctx context.Context, p Package, progress func(PullProgress)) (Resolved, error) {
+	before, err := e.Install(ctx, p, progress)
+	if err != nil || p.Version != "" {
+		return before, err
+	}
+	runtime, err := e.Resolve(ctx, p.Runtime, nil)
+	if err != nil {
+		return Resolved{}, err
+	}
+	ref := p.reference(runtime.Pin.Digest)
+	was, err := e.client.ImageInspect(ctx, before.Pin.Digest)
+	if err != nil {
+		return Resolved{}, e.imageError(ref, err)
+	}
+	if err := e.install(ctx, p, runtime, ref); err != nil {
+		return Resolved{}, &InstallError{Package: p.String(), Runtime: p.Runtime, Err: e.said(err)}
+	}
+	is, err := e.client.ImageInspect(ctx, ref)
+	if err != nil {
+		return Resolved{}, e.imageError(ref, err)
+	}
+	if was.Config == nil || is.Config == nil || was.Config.Labels[labelPackage] != is.Config.Labels[labelPackage] {
+		return e.Resolve(ctx, is.ID, nil)
+	}
+	// The same again: the one that was approved stays.
+	if _, err := e.client.ImageTag(ctx, client.ImageTagOptions{Source: was.ID, Target: ref}); err != nil {
+		return Resolved{}, e.imageError(ref, err)
+	}
+	return before, e.Uninstall(ctx, is.ID)
 }
 
 // localID returns the id of an image of this engine, which a registry is never
@@ -190,8 +225,10 @@ func (p Package) installation(runtime Resolved) (client.ContainerCreateOptions, 
 	if err != nil {
 		return client.ContainerCreateOptions{}, err
 	}
-	if strings.HasPrefix(p.Name, "-") || strings.ContainsAny(p.String(), " \t\n") {
-		return client.ContainerCreateOptions{}, fmt.Errorf("%q is not the name of a package", p.String())
+	for _, name := range append([]string{p.String()}, p.With...) {
+		if strings.HasPrefix(name, "-") || strings.ContainsAny(name, " \t\n") {
+			return client.ContainerCreateOptions{}, fmt.Errorf("%q is not the name of a package", name)
+		}
 	}
 	env := []string{"HOME=/tmp", "NPM_CONFIG_CACHE=/tmp/npm", "NPM_CONFIG_UPDATE_NOTIFIER=false", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore"}
 	var command []string
@@ -203,6 +240,7 @@ func (p Package) installation(runtime Resolved) (client.ContainerCreateOptions, 
 	default:
 		return client.ContainerCreateOptions{}, fmt.Errorf("no packages are installed from %q", p.Ecosystem)
 	}
+	command = append(command, p.With...)
 	yes, pids := true, int64(installPIDs)
 	options := client.ContainerCreateOptions{
 		Platform: platform(runtime.Pin.Platform),

@@ -3,10 +3,6 @@ package docker_test
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -16,66 +12,11 @@ import (
 
 	"github.com/dockgate/dockgate/internal/docker"
 	"github.com/dockgate/dockgate/internal/sandbox"
+	testengine "github.com/dockgate/dockgate/test/engine"
 )
 
 // runtimeRef is an image with npm; see test/images.
 const runtimeRef = "dockgate-test/node:latest"
-
-// bridge returns the address of this machine on the network that containers
-// with network have.
-func bridge(t *testing.T, api *client.Client) string {
-	t.Helper()
-	found, err := api.NetworkInspect(t.Context(), "bridge", client.NetworkInspectOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, subnet := range found.Network.IPAM.Config {
-		if subnet.Gateway.Is4() {
-			return subnet.Gateway.String()
-		}
-	}
-	t.Fatalf("network bridge has no gateway: %+v", found.Network.IPAM)
-	return ""
-}
-
-// proxy returns the address of a proxy that containers reach, as that of a
-// company: the engine's own network may lead nowhere.
-func proxy(t *testing.T, api *client.Client) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", bridge(t, api)+":0")
-	if err != nil {
-		t.Skipf("the engine is not on this machine: %v", err)
-	}
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(tunnel)}} //nolint:gosec // the test ends it
-	server.Start()
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
-// tunnel answers CONNECT.
-func tunnel(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodConnect {
-		http.Error(w, "CONNECT only", http.StatusMethodNotAllowed)
-		return
-	}
-	to, err := new(net.Dialer).DialContext(r.Context(), "tcp", r.Host)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadGateway)
-		return
-	}
-	defer func() { _ = to.Close() }()
-	w.WriteHeader(http.StatusOK)
-	from, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
-	}
-	defer func() { _ = from.Close() }()
-	done := make(chan struct{})
-	go func() { _, _ = io.Copy(to, from); _ = to.(*net.TCPConn).CloseWrite(); close(done) }()
-	_, _ = io.Copy(from, to)
-	_ = from.Close()
-	<-done
-}
 
 // A package is installed once, runs from its image without network, and can be
 // removed. One that does not exist leaves nothing.
@@ -87,7 +28,12 @@ func TestInstall(t *testing.T) {
 		}
 		t.Skipf("run make images: %v", err)
 	}
-	by := proxy(t, api)
+	proxy, err := testengine.Tunnel(t.Context(), api)
+	if err != nil {
+		t.Skipf("the engine is not on this machine: %v", err)
+	}
+	t.Cleanup(proxy.Close)
+	by := proxy.URL
 	p := docker.Package{
 		Ecosystem: docker.NPM, Name: "@modelcontextprotocol/server-sequential-thinking", Version: "2026.8.31",
 		Runtime: runtimeRef,

@@ -52,7 +52,7 @@ func (d *Desk) find(ctx context.Context, client call.Client, arguments json.RawM
 		if err != nil {
 			return nil, err
 		}
-		_, known, err := d.Planner.Images.Known(ctx, entry.Image)
+		_, known, err := d.Planner.Images.Known(ctx, d.Planner.Source(entry))
 		if err != nil {
 			return nil, err
 		}

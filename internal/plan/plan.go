@@ -121,12 +121,12 @@ func (p *Planner) Plan(ctx context.Context, who principal.Principal, server stri
 	if err != nil {
 		return Plan{}, err
 	}
-	image, ok, err := p.Images.Known(ctx, entry.Image)
+	image, ok, err := p.Images.Known(ctx, p.Source(entry))
 	if err != nil {
 		return Plan{}, err
 	}
 	if !ok {
-		return Plan{}, &UnresolvedError{Server: server, Image: entry.Image}
+		return Plan{}, &UnresolvedError{Server: server, Image: described(p.Source(entry))}
 	}
 	return p.compile(ctx, who, entry, image, forgotten)
 }
@@ -150,7 +150,7 @@ func (p *Planner) Prepare(ctx context.Context, who principal.Principal, server s
 	if progress == nil {
 		progress = func(Progress) {}
 	}
-	image, err := p.Images.Ensure(ctx, entry.Image, progress)
+	image, err := p.Images.Ensure(ctx, p.Source(entry), progress)
 	if err != nil {
 		return Plan{}, fmt.Errorf("server %q: %w", server, err)
 	}
@@ -179,10 +179,7 @@ func Supported(entry catalog.Server) error {
 		reason = entry.Unsupported
 	case catalog.KindRemote:
 		reason = "remote servers are not supported yet"
-	case catalog.KindProgram:
-		reason = "packages and files (" + entry.Program.String() + ") are not run in runtime images yet"
-	case catalog.KindExec:
-		reason = "processes in containers of yours (" + entry.Exec.Container + ") are not supported yet"
+	case catalog.KindProgram, catalog.KindExec:
 	case catalog.KindTools:
 		reason = "servers with a container for each call of a tool are not supported yet"
 	case catalog.KindContainer:

@@ -83,6 +83,9 @@ func Compile(entry catalog.Server, settings map[string]any, image Image, host Ho
 		return Spec{}, err
 	}
 	c := compiler{entry: entry, values: map[string]any{"config": settings}, host: host}
+	if entry.Exec != nil {
+		return c.exec(image)
+	}
 	spec := Spec{
 		Server:     entry.Name,
 		Image:      image,
@@ -101,6 +104,9 @@ func Compile(entry catalog.Server, settings map[string]any, image Image, host Ho
 	if len(entry.Entrypoint) > 0 { // as with docker run: another entrypoint drops the image's command
 		spec.Entrypoint, spec.Command = c.expandAll("entrypoint", entry.Entrypoint), nil
 	}
+	if entry.Program != nil {
+		c.program(&spec)
+	}
 	if len(entry.Command) > 0 {
 		spec.Command = c.expandAll("command", entry.Command)
 	}
@@ -109,7 +115,7 @@ func Compile(entry catalog.Server, settings map[string]any, image Image, host Ho
 	}
 	spec.Env = c.variables()
 	spec.Secrets = requiredSecrets(entry.Secrets)
-	spec.Mounts = c.mounts()
+	spec.Mounts = append(spec.Mounts, c.mounts()...)
 	spec.Tmpfs = tmpfs(slices.Concat(image.Config.Volumes, entry.Tmpfs), spec.Mounts, cmp.Or(entry.Limits.Tmp, DefaultTmp))
 	if c.owner != "" {
 		spec.User = c.owner

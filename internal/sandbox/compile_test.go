@@ -89,6 +89,9 @@ mounts:
 limits: {memory: 2GB, cpus: 1.5, pids: 1024, shm: 1GB, tmp: 64MB}
 `, map[string]any{"level": "a b", "paths": []any{"/srv/data", "/home/ann/notes"}}},
 		{"entrypoint", "image: mcp/thing:1\nentrypoint: [/bin/sh, -c]\nuser: \"0:0\"\nnetwork: public", nil},
+		{"exec", "exec: {container: tools}\ncommand: [/srv/mcp, --stdio]\nenv: {LEVEL: high}\nsecrets: [{name: thing.key, env: KEY}]", nil},
+		{"package", "program: {runtime: npx, package: \"@scope/thing\", version: \"1.2\"}\ncommand: [--fast]\nnetwork: full", nil},
+		{"file", "program: {runtime: uvx, file: /home/ann/notes/tool/run.py, folder: /home/ann/notes}\ncommand: [--fast]", nil},
 		{"writable", "image: mcp/thing:1\nmounts: [{source: /home/ann/linked, target: /out}]", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

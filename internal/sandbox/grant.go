@@ -25,7 +25,9 @@ type Grant struct {
 	Headers   []string `json:"headers,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
 	// Port is where a server in a container listens, if it does.
-	Port  int    `json:"port,omitempty"`
+	Port int `json:"port,omitempty"`
+	// Exec is a container that the user runs, in which the server is a process.
+	Exec  string `json:"exec,omitempty"`
 	Image string `json:"image,omitempty"`
 	Pin   Pin    `json:"pin,omitzero"`
 	// Command is the whole command line, entrypoint included.
@@ -54,7 +56,7 @@ type Grant struct {
 func NewGrant(entry catalog.Server, spec Spec, unenforced []string) Grant {
 	grant := Grant{
 		Server: entry.Name, Source: entry.Origin.Kind, Transport: "stdio",
-		Image: spec.Image.Ref, Pin: spec.Image.Pin,
+		Exec: spec.Exec, Image: spec.Image.Ref, Pin: spec.Image.Pin,
 		Command: slices.Concat(spec.Entrypoint, spec.Command),
 		User:    spec.User, Limits: spec.Limits, Network: spec.Network,
 		Mounts: spec.Mounts, ExtraHosts: spec.ExtraHosts, WorkingDir: entry.WorkingDir, Unenforced: unenforced,
@@ -63,11 +65,13 @@ func NewGrant(entry catalog.Server, spec Spec, unenforced []string) Grant {
 		grant.Transport, grant.Port = spec.HTTP.Transport, spec.HTTP.Port
 	}
 	for _, v := range spec.Env { // what every server gets says nothing of this one
-		if !slices.ContainsFunc(writableHome(), func(o Variable) bool { return o.Name == v.Name && o.Value == v.Value }) {
+		if !contains(writableHome(), v) {
 			grant.Env = append(grant.Env, v)
 		}
 	}
-	if entry.Network.Mode != spec.Network && entry.Network.Mode != "" {
+	if spec.Exec != "" { // the container's own rights, whatever they are
+		grant.Unenforced = nil
+	} else if entry.Network.Mode != spec.Network && entry.Network.Mode != "" {
 		grant.Requested = entry.Network
 	}
 	for _, s := range spec.Secrets {
@@ -102,6 +106,9 @@ func (g Grant) Lines() []string {
 	if g.Pin.Kind == LocalID {
 		pinned += " (local image, not from a registry)"
 	}
+	if g.Exec != "" {
+		return g.execLines(pinned)
+	}
 	lines := []string{
 		"source:    " + string(g.Source) + ", transport " + g.transport(),
 		"image:     " + g.Image,
@@ -126,6 +133,28 @@ func (g Grant) Lines() []string {
 	for _, line := range g.ExtraHosts {
 		lines = append(lines, "host:      "+line)
 	}
+	return append(lines, g.inside()...)
+}
+
+// execLines describes a process in a container that the user runs.
+func (g Grant) execLines(pinned string) []string {
+	user := g.User
+	if user == "" {
+		user = "the container's"
+	}
+	lines := []string{
+		"source:    " + string(g.Source) + ", transport " + g.Transport,
+		"container: " + g.Exec + ", which is yours: NOT sandboxed by us, it has the container's own rights and limits",
+		"pinned:    " + pinned,
+		"command:   " + quoted(g.Command),
+		"user:      " + user,
+	}
+	return append(lines, g.inside()...)
+}
+
+// inside describes what the server's process finds.
+func (g Grant) inside() []string {
+	var lines []string
 	if g.WorkingDir != "" {
 		lines = append(lines, "folder:    "+g.WorkingDir)
 	}
@@ -139,6 +168,11 @@ func (g Grant) Lines() []string {
 		lines = append(lines, "warning:   "+u)
 	}
 	return lines
+}
+
+// contains reports whether a variable is among others, with its value.
+func contains(others []Variable, v Variable) bool {
+	return slices.ContainsFunc(others, func(o Variable) bool { return o.Name == v.Name && o.Value == v.Value })
 }
 
 // quoted joins words so that a person sees where each of them ends.

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/dockgate/dockgate/internal/catalog"
+)
+
+// The prefixes of references that no registry has, see [Planner.Source].
+const (
+	packagePrefix   = "package:"
+	containerPrefix = "container:"
+)
+
+// A Package is a program of an ecosystem, and the image that it is installed in.
+type Package struct {
+	Program catalog.Program `json:"program"`
+	Runtime string          `json:"runtime"`
+}
+
+// String names both for a person.
+func (p Package) String() string { return fmt.Sprintf("%s in %s", p.Program, p.Runtime) }
+
+// ref returns the package as one text, from which ParsePackage makes it again.
+func (p Package) ref() string {
+	encoded, err := json.Marshal(p)
+	if err != nil {
+		panic("plan: plain data that does not encode: " + err.Error())
+	}
+	return packagePrefix + string(encoded)
+}
+
+// ParsePackage reads a reference of a package; ok is false if it is another's.
+func ParsePackage(ref string) (p Package, ok bool) {
+	encoded, ok := strings.CutPrefix(ref, packagePrefix)
+	return p, ok && json.Unmarshal([]byte(encoded), &p) == nil
+}
+
+// ParseContainer returns the container in a reference of one that the user
+// runs; ok is false if it is another's.
+func ParseContainer(ref string) (name string, ok bool) {
+	return strings.CutPrefix(ref, containerPrefix)
+}
+
+// Source returns what the image of an entry is found by: a reference as of
+// "docker pull" or, for what no registry has, one that [ParsePackage] or
+// [ParseContainer] reads.
+func (p *Planner) Source(entry catalog.Server) string {
+	switch entry.Runs() {
+	case catalog.KindExec:
+		return containerPrefix + entry.Exec.Container
+	case catalog.KindProgram:
+		runtime := p.runtime(entry.Program.Runtime)
+		if entry.Program.File != "" {
+			return runtime
+		}
+		return Package{Program: *entry.Program, Runtime: runtime}.ref()
+	default:
+		return entry.Image
+	}
+}
+
+// The images of runtimes for which no catalog names another: the smallest of
+// each project's own that have its installer.
+const (
+	nodeImage   = "node:22-slim"
+	pythonImage = "python:3.13-slim"
+)
+
+func (p *Planner) runtime(name string) string {
+	if found, ok := p.Catalog().Runtime(name); ok && found.Image != "" {
+		return found.Image
+	}
+	if name == catalog.UVX {
+		return pythonImage
+	}
+	return nodeImage
+}
+
+// described is a reference for a person.
+func described(ref string) string {
+	if p, ok := ParsePackage(ref); ok {
+		return p.String()
+	}
+	return ref
+}
