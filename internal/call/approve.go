@@ -11,7 +11,6 @@ import (
 	"github.com/dockgate/dockgate/internal/access"
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/audit"
-	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/plan"
@@ -66,7 +65,7 @@ func (c *Caller) known(ctx context.Context, r Request, made plan.Plan) error {
 		return err
 	}
 	if _, found := offer.Tool(r.Item); !found {
-		return unknownTool(r, offer.Tools)
+		return c.unknownTool(r, offer.Tools)
 	}
 	return nil
 }
@@ -83,7 +82,7 @@ func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan, wait fun
 	}
 	listed, found := offer.Tool(r.Item)
 	if !found {
-		return unknownTool(r, offer.Tools)
+		return c.unknownTool(r, offer.Tools)
 	}
 	key := approval.Key{Server: r.Server, GrantDigest: made.GrantDigest}
 	if c.Book.CheckTool(key, r.Item, listed.Pin).State == approval.Approved {
@@ -196,12 +195,16 @@ func (c *Caller) named(ctx context.Context, r Request, listed []tool.Definition)
 	return tools
 }
 
-func unknownTool(r Request, tools []inventory.Tool) error {
-	names := make([]string, len(tools))
-	for i, t := range tools {
-		names[i] = t.Name
+// unknownTool names the tools that there are, as far as rules enable them.
+func (c *Caller) unknownTool(r Request, tools []inventory.Tool) error {
+	set := c.rules(r.Principal)
+	names := make([]string, 0, len(tools))
+	for _, t := range tools {
+		if set.Decide(r.Server, t.Definition).Enabled() {
+			names = append(names, t.Name)
+		}
 	}
-	return &UnknownItemError{Server: r.Server, Kind: "tool", Item: r.Item, Nearest: catalog.Nearest(r.Item, names)}
+	return UnknownTool(r.Server, r.Item, names)
 }
 
 // decided records that a call was let through, or why not.

@@ -230,6 +230,12 @@ func (c *Caller) Warm(ctx context.Context, client Client, server string) {
 	}
 }
 
+// Failing returns why a planned server cannot be started now, after it has
+// failed; nil if it can.
+func (c *Caller) Failing(who principal.Principal, made plan.Plan) error {
+	return c.Fleet.Rested(c.order(Request{Client: Client{Principal: who}, Server: made.Entry.Name}, made))
+}
+
 // admit brings a call to the point where the server may have it. If it had to
 // be started it is held, until the call is made.
 func (c *Caller) admit(ctx, patient context.Context, r Request) (order fleet.Order, hold *fleet.Hold, err error) {

@@ -207,7 +207,7 @@ func TestUnknownTool(t *testing.T) {
 		var unknown *call.UnknownItemError
 		for range 3 { // the first has to start the server to know
 			err := w.failure(request("git", "ecko"), call.CodeToolNotFound)
-			if !errors.As(err, &unknown) || err.Error() != `server "git" has no tool "ecko"; nearest: echo, other` {
+			if !errors.As(err, &unknown) || err.Error() != `server "git" has no tool "ecko"; nearest: echo, other; it has: echo, other` {
 				t.Errorf("Do() = %v, want the nearest", err)
 			}
 			w.stop("git")

@@ -27,6 +27,8 @@ const (
 	CodeConnection    = "SERVER_CONNECTION_ERROR"
 	CodeConfiguration = "CONFIGURATION_ERROR"
 	CodeValidation    = "VALIDATION_ERROR"
+	// CodeArguments are arguments that do not fit the tool's schema.
+	CodeArguments = "TOOL_VALIDATION_ERROR"
 	// CodeDisabled is a tool that the rules disable.
 	CodeDisabled = "TOOL_DISABLED"
 	// CodeMemory is a server that passed its memory limit.
@@ -87,6 +89,14 @@ type UnknownItemError struct {
 	Kind    string
 	Item    string
 	Nearest []string
+	// Known are all that the server has, where they are known.
+	Known []string
+}
+
+// UnknownTool is the answer to the name of a tool that a server does not have;
+// known are those that it has.
+func UnknownTool(server, name string, known []string) *UnknownItemError {
+	return &UnknownItemError{Server: server, Kind: "tool", Item: name, Nearest: catalog.Nearest(name, known), Known: known}
 }
 
 // Error names the nearest.
@@ -95,11 +105,26 @@ func (e *UnknownItemError) Error() string {
 	if len(e.Nearest) > 0 {
 		text += "; nearest: " + strings.Join(e.Nearest, ", ")
 	}
+	if n := min(len(e.Known), maxNamed); n > 0 {
+		text += "; it has: " + strings.Join(e.Known[:n], ", ")
+		if n < len(e.Known) {
+			text += fmt.Sprintf(" and %d more", len(e.Known)-n)
+		}
+	}
 	return text
 }
 
+// maxNamed is how many names stand in the text of an error.
+const maxNamed = 20
+
 // Code says what kind of failure it is.
 func (e *UnknownItemError) Code() string { return CodeToolNotFound }
+
+// Details are the names, as many as a model can use.
+func (e *UnknownItemError) Details() any {
+	const most = 100
+	return map[string]any{"nearest": e.Nearest, "tools": e.Known[:min(len(e.Known), most)]}
+}
 
 // A RecordError is a call that was refused, or whose answer is withheld,
 // because it could not be recorded.
@@ -194,7 +219,7 @@ func Failure(err error, ref tool.Ref) (json.RawMessage, error) {
 	if !strings.HasPrefix(text, code) {
 		text = code + ": " + text
 	}
-	failure := map[string]string{"code": code, "message": err.Error(), "tool": ref.Name}
+	failure := map[string]any{"code": code, "message": err.Error(), "tool": ref.Name}
 	if ref.Server != "" {
 		failure["server"] = ref.Server
 	}
@@ -202,11 +227,27 @@ func Failure(err error, ref tool.Ref) (json.RawMessage, error) {
 		failure["hint"] = hint
 		text += "\n" + hint
 	}
+	if more := details(err); more != nil {
+		failure["details"] = more
+	}
 	return json.Marshal(map[string]any{
 		"content":           []any{map[string]string{"type": "text", "text": text}},
 		"structuredContent": map[string]any{"success": false, "error": failure},
 		"isError":           true,
 	})
+}
+
+// details returns what a program can use of an error, beside its text.
+func details(err error) any {
+	var detailed interface{ Details() any }
+	var noServer *catalog.UnknownServerError
+	switch {
+	case errors.As(err, &detailed):
+		return detailed.Details()
+	case errors.As(err, &noServer):
+		return map[string]any{"nearest": noServer.Nearest}
+	}
+	return nil
 }
 
 // advice returns the hint of an error for a model to pass on. What approves is

@@ -85,7 +85,7 @@ func (c *Caller) enabled(ctx context.Context, r Request, made plan.Plan) (confir
 	}
 	listed, found := offer.Tool(r.Item)
 	if !found {
-		return "", unknownTool(r, offer.Tools)
+		return "", c.unknownTool(r, offer.Tools)
 	}
 	if err := allowed(set, r, listed.Definition); err != nil {
 		return "", err

@@ -41,6 +41,9 @@ type Config struct {
 	Install Install `yaml:"install"`
 	// HTTP is how clients reach the gateway over HTTP.
 	HTTP HTTP `yaml:"http"`
+	// Anticipate starts a server when the details of one of its tools are asked
+	// for; nil is true.
+	Anticipate *bool `yaml:"anticipate"`
 	// Discovery says how tools are found, and which may be called.
 	Discovery Discovery `yaml:"discovery"`
 	// Access and Roles are as they are written, and Admission is what they say.

@@ -200,6 +200,7 @@ func (d *Daemon) openGateway() error {
 		Caller:      d.Caller,
 		Fleet:       d.Fleet,
 		Find:        d.Find,
+		Anticipate:  d.Config.Anticipate == nil || *d.Config.Anticipate,
 		Changed:     func(ctx context.Context) { d.Gateway.Changed(ctx) },
 		Names:       func(ref tool.Ref) string { return d.Gateway.Name(ref) },
 		Logger:      d.Logger,

@@ -58,6 +58,14 @@ func (f *Fleet) rested(o Order) error {
 	return nil
 }
 
+// Rested returns nil if the ordered server may be started, as far as its
+// failures go, else a [*BackoffError].
+func (f *Fleet) Rested(o Order) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.rested(o)
+}
+
 // answered forgets the failures of a server that answered a call.
 func (f *Fleet) answered(i *instance) {
 	f.mu.Lock()

@@ -149,10 +149,10 @@ func TestExpose(t *testing.T) {
 		expose []meta.Group
 		want   string
 	}{
-		{[]meta.Group{meta.Meta}, "execute_tool"},
+		{[]meta.Group{meta.Meta}, "list_mcp_servers search_tools list_tools get_tool_details execute_tool"},
 		{[]meta.Group{meta.Dynamic}, "mcp_find mcp_add mcp_remove mcp_active"},
 		{[]meta.Group{gateway.Active}, ""},
-		{[]meta.Group{meta.Meta, gateway.Direct}, "execute_tool one__echo"},
+		{[]meta.Group{meta.Meta, gateway.Direct}, "list_mcp_servers search_tools list_tools get_tool_details execute_tool one__echo"},
 	} {
 		h := build(t, options{mode: approval.ModeAll, expose: tt.expose}, map[string]sandboxtest.Server{"test/one": sdkServer(echo)})
 		session := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil))

@@ -15,6 +15,7 @@ import (
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/inventory"
+	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/tool"
@@ -70,6 +71,7 @@ func (g *Gateway) menu(ctx context.Context, req mcp.Request) (*menu, error) {
 // refresh writes every menu anew and returns the list methods whose answer is
 // another one for anybody.
 func (g *Gateway) refresh(ctx context.Context) (map[string]bool, error) {
+	g.Desk.Refresh(ctx)
 	g.menus.mu.Lock()
 	defer g.menus.mu.Unlock()
 	changed := make(map[string]bool)
@@ -92,7 +94,11 @@ func (g *Gateway) refresh(ctx context.Context) (map[string]bool, error) {
 // and asks no engine.
 func (g *Gateway) write(ctx context.Context, who principal.Principal) (*menu, error) {
 	w := newMenuWriter(g.Prefix, who)
-	w.addOwn(g.ownTools(who))
+	own, err := g.Desk.Described(ctx, who, g.ownTools(who))
+	if err != nil {
+		return nil, err
+	}
+	w.addOwn(own)
 	names, err := g.listed(ctx, who)
 	if err != nil {
 		return nil, err
@@ -222,17 +228,14 @@ func (g *Gateway) writeSnapshot(ctx context.Context, w *menuWriter, entry catalo
 		if g.full(ctx, w) {
 			break
 		}
-		if t.InputSchema == nil {
-			t.InputSchema = json.RawMessage(`{"type":"object"}`)
-		}
-		definition, err := json.Marshal(t)
+		definition, err := meta.Promised(t)
 		if err != nil {
 			return fmt.Errorf("snapshot of %q: %w", entry.Name, err)
 		}
-		if !g.Caller.Decide(w.who, entry.Name, tool.Definition{Name: t.Name, JSON: definition}).Enabled() {
+		if !g.Caller.Decide(w.who, entry.Name, definition).Enabled() {
 			continue
 		}
-		if err := w.tool(tool.Ref{Server: entry.Name, Name: t.Name}, definition); err != nil {
+		if err := w.tool(tool.Ref{Server: entry.Name, Name: t.Name}, definition.JSON); err != nil {
 			g.Logger.WarnContext(ctx, "entry cannot be listed", "server", entry.Name, "tool", t.Name, "err", err)
 		}
 	}
@@ -262,7 +265,16 @@ func (g *Gateway) instructions(ctx context.Context, req mcp.Request) string {
 		g.Logger.ErrorContext(ctx, "read active servers", "err", err)
 	}
 	text := "dockgate runs MCP servers as isolated containers."
-	if len(names) > 0 {
+	if _, ok := g.ownTool(s.principal, "search_tools"); ok {
+		enabled, err := g.Desk.Enabled(ctx, s.principal)
+		if err != nil {
+			g.Logger.ErrorContext(ctx, "read servers", "err", err)
+		}
+		if len(enabled) > 0 {
+			text += " You can use these servers, which start on use: " + meta.Names(enabled) +
+				". Find their tools with search_tools; execute_tool calls any, listed or not."
+		}
+	} else if len(names) > 0 {
 		text += " Servers whose tools are listed: " + strings.Join(names, ", ") + "."
 	}
 	if _, ok := g.ownTool(s.principal, "mcp_find"); ok {

@@ -41,11 +41,12 @@ func TestRoles(t *testing.T) {
 			t.Fatalf("mcp_add(%s) = %s", server, text(added))
 		}
 	}
-	own := []string{"execute_tool", "mcp_active", "mcp_add", "mcp_find", "mcp_remove"}
+	metaTools := []string{"execute_tool", "get_tool_details", "list_mcp_servers", "list_tools", "search_tools"}
+	own := append([]string{"mcp_active", "mcp_add", "mcp_find", "mcp_remove"}, metaTools...)
 	sessions := map[string]*mcp.ClientSession{}
 	for role, want := range map[string][]string{
 		"owner": append([]string{"one__echo", "two__echo"}, own...),
-		"first": {"execute_tool", "one__echo"},
+		"first": append([]string{"one__echo"}, metaTools...),
 		"quiet": own,
 		"all":   {"one__echo", "two__echo"},
 		"none":  own,
@@ -96,7 +97,7 @@ func TestRoles(t *testing.T) {
 	if active := text(invoke(t, sessions["none"], "mcp_active", nil)); !strings.HasPrefix(active, "No server is active") {
 		t.Errorf("mcp_active with the role none = %s, want no server", active)
 	}
-	if instructions := sessions["first"].InitializeResult().Instructions; !strings.Contains(instructions, "listed: one.") || strings.Contains(instructions, "mcp_find") {
+	if instructions := sessions["first"].InitializeResult().Instructions; !strings.Contains(instructions, "start on use: one.") || strings.Contains(instructions, "mcp_find") {
 		t.Errorf("instructions for the role first = %q, want one, and no mcp_find", instructions)
 	}
 }

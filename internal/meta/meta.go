@@ -6,12 +6,15 @@
 package meta
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
+	"strings"
 
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/catalog"
@@ -37,6 +40,15 @@ const (
 	Dynamic Group = "dynamic"
 )
 
+// The names of the meta-tools.
+const (
+	listServers = "list_mcp_servers"
+	searchTools = "search_tools"
+	listTools   = "list_tools"
+	toolDetails = "get_tool_details"
+	executeTool = "execute_tool"
+)
+
 // A Tool is one of the gateway's own.
 type Tool struct {
 	tool.Definition
@@ -47,11 +59,15 @@ type Tool struct {
 // Tools returns the gateway's own tools, in the order they are listed.
 func Tools() ([]Tool, error) {
 	calls := map[string]Tool{
-		"mcp_find":     {Group: Dynamic, call: (*Desk).find},
-		"mcp_add":      {Group: Dynamic, call: (*Desk).add},
-		"mcp_remove":   {Group: Dynamic, call: (*Desk).remove},
-		"mcp_active":   {Group: Dynamic, call: (*Desk).active},
-		"execute_tool": {Group: Meta, call: (*Desk).execute},
+		"mcp_find":   {Group: Dynamic, call: (*Desk).find},
+		"mcp_add":    {Group: Dynamic, call: (*Desk).add},
+		"mcp_remove": {Group: Dynamic, call: (*Desk).remove},
+		"mcp_active": {Group: Dynamic, call: (*Desk).active},
+		listServers:  {Group: Meta, call: (*Desk).listServers},
+		searchTools:  {Group: Meta, call: (*Desk).searchTools},
+		listTools:    {Group: Meta, call: (*Desk).listTools},
+		toolDetails:  {Group: Meta, call: (*Desk).toolDetails},
+		executeTool:  {Group: Meta, call: (*Desk).execute},
 	}
 	var tools []Tool
 	for raw, err := range jsonrpc.Elements(definitions) {
@@ -83,7 +99,8 @@ type Activations interface {
 	Deactivate(ctx context.Context, who principal.Principal, server string) (bool, error)
 }
 
-// A Desk answers the gateway's own tools. All fields are required.
+// A Desk answers the gateway's own tools. All fields but Anticipate are
+// required.
 type Desk struct {
 	Catalog     func() *catalog.Catalog
 	Activations Activations
@@ -92,11 +109,17 @@ type Desk struct {
 	Fleet       *fleet.Fleet
 	// Find ranks the catalog's servers for a query.
 	Find func(query string, limit int) []string
+	// Anticipate starts a server when the details of one of its tools are
+	// asked for.
+	Anticipate bool
 	// Changed is called when the set of active servers has changed.
 	Changed func(ctx context.Context)
 	// Names returns the name under which a client sees a tool.
 	Names  func(ref tool.Ref) string
 	Logger *slog.Logger
+
+	shelves shelves
+	checks  checks
 }
 
 // Call answers one of the own tools with a raw tools/call result. A failure
@@ -119,10 +142,38 @@ func parse(name string, arguments json.RawMessage, into any) error {
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
-	if err := json.Unmarshal(arguments, into); err != nil {
-		return &ArgumentError{Tool: name, Problem: err.Error()}
+	decoder := json.NewDecoder(bytes.NewReader(arguments))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(into)
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &mismatch) && mismatch.Field != "":
+		return &ArgumentError{Tool: name, Problem: fmt.Sprintf("%s is a JSON %s, want %s", mismatch.Field, mismatch.Value, kindOf(mismatch.Type))}
+	case errors.As(err, &mismatch):
+		return &ArgumentError{Tool: name, Problem: "the arguments are not an object"}
 	}
-	return nil
+	return &ArgumentError{Tool: name, Problem: strings.TrimPrefix(err.Error(), "json: ")}
+}
+
+// kindOf is what a parameter of one of our own tools takes.
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int:
+		return "a whole number"
+	default:
+		return "an object"
+	}
+}
+
+// missing is the answer to a call without a parameter that it needs.
+func missing(name, parameter string) error {
+	return &ArgumentError{Tool: name, Problem: parameter + " is missing"}
 }
 
 // reply is a tools/call result with a text for the model and the same as data.

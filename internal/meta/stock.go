@@ -58,8 +58,12 @@ func (s Stock) Enabled() int {
 }
 
 // Stock returns what is known of a server of the catalog. It starts nothing
-// and asks no engine. Nothing that nobody approved is in it.
+// and asks no engine. Nothing that nobody approved is in it, and nothing of a
+// server that the principal may not use.
 func (d *Desk) Stock(ctx context.Context, who principal.Principal, server string) (Stock, error) {
+	if err := d.Caller.MayUse(who, server); err != nil {
+		return Stock{}, err
+	}
 	entry, err := d.Catalog().Server(server)
 	if err != nil {
 		return Stock{}, err
@@ -93,15 +97,22 @@ func (d *Desk) Stock(ctx context.Context, who principal.Principal, server string
 // snapshot takes the tools of the catalog's entry.
 func (d *Desk) snapshot(who principal.Principal, s *Stock) error {
 	for _, t := range s.Entry.Tools {
-		if t.InputSchema == nil {
-			t.InputSchema = json.RawMessage(`{"type":"object"}`)
-		}
-		encoded, err := json.Marshal(t)
+		definition, err := Promised(t)
 		if err != nil {
 			return fmt.Errorf("snapshot of %q: %w", s.Entry.Name, err)
 		}
-		definition := tool.Definition{Name: t.Name, JSON: encoded}
 		s.Items = append(s.Items, Item{definition, d.Caller.Decide(who, s.Entry.Name, definition)})
 	}
 	return nil
+}
+
+// Promised is the definition of a tool that its server has not listed yet, by
+// what the catalog says of it.
+func Promised(t catalog.ToolSnapshot) (tool.Definition, error) {
+	if t.InputSchema == nil {
+		t.InputSchema = json.RawMessage(`{"type":"object"}`)
+	}
+	t.Examples, t.Run = nil, nil // they are the catalog's own
+	encoded, err := json.Marshal(t)
+	return tool.Definition{Name: t.Name, JSON: encoded}, err
 }

@@ -3,6 +3,7 @@
 package gatewaytest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -111,6 +112,8 @@ type Options struct {
 	Prefix gateway.Prefix
 	// Active are the servers that are active from the start: of one, two and alone.
 	Active []string
+	// Catalog is in place of [Entries].
+	Catalog string
 	// Rules say which tools may be called.
 	Rules rules.Rules
 	// Roles say who may use what; by default everybody may use everything.
@@ -157,7 +160,7 @@ func Build(t testing.TB, o Options, servers map[string]sandboxtest.Server) *Hous
 		Mode: o.Mode, Record: func(context.Context, approval.Event) error { return nil }, Logger: logger,
 	})
 	check(t, err)
-	file, err := catalog.Parse(catalog.Origin{Catalog: "test", Kind: catalog.User}, []byte(Entries))
+	file, err := catalog.Parse(catalog.Origin{Catalog: "test", Kind: catalog.User}, []byte(cmp.Or(o.Catalog, Entries)))
 	check(t, err)
 	merged, _ := catalog.Merge(file)
 	servedCatalog := func() *catalog.Catalog { return merged }
