@@ -46,8 +46,12 @@ type Client struct {
 	Modern, Rounds bool
 	// Capabilities and LogLevel are what a server of that generation is told of
 	// the client; nil and empty for nothing.
+	// A server of the other generation is told of LogLevel alone.
 	Capabilities json.RawMessage
 	LogLevel     string
+	// Log, if not nil, gets the params of a server's log messages during the
+	// call. It must not block.
+	Log func(json.RawMessage)
 	// Ask, if not nil, passes a request of a server on to the client, and
 	// returns its answer; see [fleet.Order].
 	Ask func(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
@@ -156,6 +160,26 @@ func (c *Caller) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 		return nil, err
 	}
 	return result, err
+}
+
+// Subscribe subscribes to a resource: Item is its URI. It goes the way of
+// every call, and its errors are those of [Caller.Do].
+func (c *Caller) Subscribe(ctx context.Context, r Request) (*fleet.Subscription, error) {
+	began := time.Now()
+	patient, r, stop := c.patient(ctx, r)
+	defer stop()
+	order, hold, err := c.admit(ctx, patient, r)
+	defer hold.Release()
+	if err := cmp.Or(c.decided(r, order, err), err); err != nil {
+		return nil, err
+	}
+	subscription, err := c.Fleet.Subscribe(patient, order, r.Item)
+	err = impatient(patient, err)
+	if recorded := c.answered(r, nil, err, time.Since(began)); recorded != nil {
+		subscription.Close(context.WithoutCancel(ctx))
+		return nil, recorded
+	}
+	return subscription, err
 }
 
 // patient returns a context that ends with the client's patience, and the
@@ -308,6 +332,7 @@ func (c *Caller) order(r Request, made plan.Plan) fleet.Order {
 	if c.Fleet.Asks(r.Server) { // nobody could know whom it means
 		order.Scope = r.SessionScope()
 	}
+	order.LogLevel, order.Log = r.LogLevel, r.Log
 	if r.Ask != nil {
 		order.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 			return r.Ask(ctx, r.Server, method, params)

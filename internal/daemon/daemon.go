@@ -168,6 +168,11 @@ func (d *Daemon) wire() {
 		Eras:   offers,
 		Unlock: d.unlock,
 		Record: d.recordEvent,
+		Heard: func(n fleet.Notice) {
+			if d.Gateway != nil { // else nobody is served
+				d.Gateway.Heard(n)
+			}
+		},
 		Quota:  fleet.Quota{Running: d.Quotas.MaxRunning, Memory: d.Quotas.MaxTotalMemory},
 		Logger: d.Logger,
 

@@ -195,4 +195,7 @@ func ForRounds(method string, params json.RawMessage) (json.RawMessage, error) {
 	return without(params, named(elicitationID))
 }
 
+// AddressID returns the id of an address that is to be opened, or "".
+func AddressID(params json.RawMessage) string { return text(params, elicitationID) }
+
 const elicitationID = "elicitationId"

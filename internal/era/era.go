@@ -89,3 +89,20 @@ func named(names ...string) func(jsonrpc.Member) bool {
 		return false
 	}
 }
+
+// severities are the log levels of MCP, the least first (2025-11-25,
+// server/utilities/logging).
+func severities() [8]string {
+	return [...]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+}
+
+// Severity returns how grave a log level is, from 0 for debug on, or -1 if it
+// is none.
+func Severity(level string) int {
+	for severity, name := range severities() {
+		if name == level {
+			return severity
+		}
+	}
+	return -1
+}

@@ -69,3 +69,22 @@ func Accepted(answers json.RawMessage) bool {
 	}
 	return accepted
 }
+
+// AddressIDs returns the ids of the addresses that a legacy server wants the
+// user to open before it takes a call; nil for another error.
+func AddressIDs(err error) []string {
+	var answer *jsonrpc.Error
+	if !errors.As(err, &answer) || answer.Code != codeURLRequired {
+		return nil
+	}
+	var ids []string
+	for wanted, err := range jsonrpc.Elements(jsonrpc.Lookup(answer.Data, "elicitations")) {
+		if err != nil {
+			break
+		}
+		if id := AddressID(wanted); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

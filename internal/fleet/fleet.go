@@ -75,6 +75,11 @@ type Order struct {
 	// its context ends with it. Params and answer pass as the bytes they are; a
 	// [*jsonrpc.Error] does too.
 	Ask func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+	// LogLevel is which log messages the client wants while it has a call;
+	// empty is none. Log, if not nil, gets the params of each that comes
+	// meanwhile, graver or not. It must not block.
+	LogLevel string
+	Log      func(params json.RawMessage)
 	// Check, if not nil, is asked before a call is passed on to a server that
 	// has listed, each time; its error is the call's.
 	Check func(ctx context.Context) error
@@ -117,6 +122,9 @@ type Options struct {
 	// Record is told of every start and stop. An error from it refuses the
 	// start; one about a stop is logged.
 	Record func(Event) error
+	// Heard, if not nil, is told what servers notify that is not for one call
+	// alone. It must not block.
+	Heard func(Notice)
 	// MaxEntries is how many entries of each kind a server may offer; see
 	// [upstream.Options].
 	MaxEntries int
@@ -135,10 +143,11 @@ type Fleet struct {
 	instances map[key]*instance
 	replaced  map[*instance]struct{} // still in use, but another Spec took their place
 	setbacks  map[suspect]setback
-	asking    map[string]bool // servers of which each client gets one of its own
-	queue     []*waiter       // for a place, in the order of their coming
-	ahead     []Order         // to be started in advance
-	advancing bool            // somebody works on ahead
+	watched   map[key]map[string]int // how many have subscribed to a resource, by its URI
+	asking    map[string]bool        // servers of which each client gets one of its own
+	queue     []*waiter              // for a place, in the order of their coming
+	ahead     []Order                // to be started in advance
+	advancing bool                   // somebody works on ahead
 	lives     sync.WaitGroup
 }
 
@@ -150,6 +159,7 @@ func New(opts Options) *Fleet {
 		replaced:  make(map[*instance]struct{}),
 		setbacks:  make(map[suspect]setback),
 		asking:    make(map[string]bool),
+		watched:   make(map[key]map[string]int),
 	}
 }
 
@@ -218,6 +228,7 @@ func (f *Fleet) call(ctx context.Context, order Order, method string, params jso
 			return nil, true, err
 		}
 	}
+	f.tune(ctx, i, order.LogLevel)
 	bounded := newDeadline(ctx, order.Spec.Server, order.Limits.withDefaults())
 	defer bounded.stop()
 	defer i.board(bounded.ctx, order, bounded)()                                        //nolint:contextcheck // it is ctx's child
@@ -387,14 +398,19 @@ func (f *Fleet) replace(i *instance) {
 }
 
 // settle re-checks what must hold after every change of an instance, and is
-// the only place that ends one by itself: not in use, and either outdated, old,
-// or idle for long enough, exactly once. f.mu is held.
+// the only place that ends one by itself: not in use, and either outdated, or
+// not watched and old, or idle for long enough, exactly once. f.mu is held.
 func (f *Fleet) settle(i *instance) {
 	switch {
 	case i.ending:
 	case i.uses > 0:
 		i.disarm()
-	case i.outdated, i.overdue, i.age() >= renewAge:
+	case i.outdated:
+		f.end(i)
+	case len(f.watched[i.order.key()]) > 0:
+		i.disarm()
+		i.overdue = false
+	case i.overdue, i.age() >= renewAge:
 		f.end(i)
 	case i.ready && i.idle == nil:
 		var timer *time.Timer

@@ -31,7 +31,9 @@ type instance struct {
 
 	listening  sync.WaitGroup // the subscription
 	subscribed chan struct{}  // one token: it has begun, or has ended
-	listed     atomic.Bool    // the first listing is over
+	awaiting   atomic.Bool    // somebody waits until it has begun
+	hearing    sync.Mutex     // guards unhear, and is held while a subscription begins
+	unhear     context.CancelFunc
 
 	// Set by the start, before started is closed.
 	process sandbox.Process
@@ -44,6 +46,7 @@ type instance struct {
 	// flying guards flights, and is never held while Fleet.mu is taken.
 	flying  sync.Mutex
 	flights []*flight // in the order in which they began
+	level   string    // of the log messages that the server was asked for
 
 	// Guarded by Fleet.mu.
 	users    map[string]bool // the owners who have ordered it, and nothing else in its place
@@ -139,15 +142,16 @@ func (f *Fleet) start(ctx context.Context, i *instance) error {
 	if err != nil {
 		return err
 	}
-	life := ctx
 	late := &TimeoutError{Server: i.order.Spec.Server, Doing: "start", Setting: "start", Limit: i.limits.Start}
 	ctx, cancel := context.WithTimeoutCause(ctx, i.limits.Start, late)
 	defer cancel()
 	began := time.Now()
 	if err = f.launch(ctx, i); err == nil {
-		f.subscribe(ctx, life, i) // before the listing, so that no change falls between the two
+		f.subscribe(ctx, i) // before the listing, so that no change falls between the two
 		err = f.list(ctx, i)
-		i.listed.Store(true)
+	}
+	if err == nil {
+		f.rewatch(ctx, i)
 	}
 	if err == nil {
 		err = f.opts.Record(Event{
@@ -200,7 +204,7 @@ func (f *Fleet) connect(ctx context.Context, i *instance, spec sandbox.Spec, era
 		Era:        era,
 		MaxEntries: f.opts.MaxEntries,
 		Logger:     f.opts.Logger,
-		Notify:     i.notified,
+		Notify:     func(method string, params json.RawMessage) { f.notified(i, method, params) },
 		Serve:      f.serve(i),
 	})
 	return err
@@ -266,13 +270,15 @@ func (f *Fleet) list(ctx context.Context, i *instance) error {
 }
 
 // notified runs in the session's goroutine: it must not block. A subscription
-// that begins after the listing may have missed a change before it.
-func (i *instance) notified(method string, _ json.RawMessage) {
+// that begins when nobody waits for it any more may have missed a change.
+func (f *Fleet) notified(i *instance, method string, params json.RawMessage) {
 	switch {
-	case method == acknowledged && !i.listed.Load():
+	case method == acknowledged && i.awaiting.Load():
 		signal(i.subscribed)
 	case method == acknowledged, strings.HasSuffix(method, "/list_changed"):
 		signal(i.relist)
+	default:
+		f.heard(i, method, params)
 	}
 }
 

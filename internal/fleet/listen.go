@@ -21,16 +21,38 @@ const acknowledged = "notifications/subscriptions/acknowledged"
 const subscribeTime = 250 * time.Millisecond
 
 // subscribe begins the subscription through which a server of the modern era
-// says that its lists have changed (MCP 2026-07-28, subscriptions/listen), and
-// waits until the server knows of it. There is one for each session, until the
-// session ends, or life does. It is nobody's call: a server that only listens
-// is idle.
-func (f *Fleet) subscribe(ctx, life context.Context, i *instance) {
-	params := subscription(i.session.Info())
+// says that its lists have changed, or resources (MCP 2026-07-28,
+// subscriptions/listen), and waits until the server knows of it. There is one
+// for each session, until the session ends or another takes its place, which
+// begins before it ends. It is nobody's call: a server that only listens is
+// idle.
+func (f *Fleet) subscribe(ctx context.Context, i *instance) {
+	i.hearing.Lock()
+	defer i.hearing.Unlock()
+	params := subscription(i.session.Info(), f.wanted(i))
+	before := i.unhear
+	defer func() {
+		if before != nil {
+			before()
+		}
+	}()
+	i.unhear = nil
 	if params == nil {
 		return
 	}
-	i.listening.Go(func() { f.listen(life, i, params) })
+	//nolint:contextcheck // it lasts as long as the session, which ends it
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	i.unhear = cancel
+	select {
+	case <-i.subscribed: // of the one before
+	default:
+	}
+	i.awaiting.Store(true)
+	defer i.awaiting.Store(false)
+	if !f.attach(i, func() { defer cancel(); f.listen(life, i, params) }) {
+		cancel()
+		return
+	}
 	timer := time.NewTimer(subscribeTime)
 	defer timer.Stop()
 	select {
@@ -38,6 +60,18 @@ func (f *Fleet) subscribe(ctx, life context.Context, i *instance) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+}
+
+// attach runs a function that the end of an instance waits for, unless it has
+// come already.
+func (f *Fleet) attach(i *instance, run func()) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i.ending {
+		return false
+	}
+	i.listening.Go(run)
+	return true
 }
 
 func (f *Fleet) listen(ctx context.Context, i *instance, params json.RawMessage) {
@@ -54,6 +88,9 @@ func (f *Fleet) listen(ctx context.Context, i *instance, params json.RawMessage)
 		pause := time.NewTimer(relisten)
 		select {
 		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return
 		case <-i.session.Done():
 			pause.Stop()
 			return
@@ -61,30 +98,47 @@ func (f *Fleet) listen(ctx context.Context, i *instance, params json.RawMessage)
 	}
 }
 
-// subscription returns the params that ask for every change that the server
-// announces, or nil if it announces none or needs not be asked.
-func subscription(info upstream.Info) json.RawMessage {
-	type list struct {
-		ListChanged bool `json:"listChanged"`
+// An announcement is what a server says that it tells changes of.
+type announcement struct {
+	Tools     listAnnouncement `json:"tools"`
+	Prompts   listAnnouncement `json:"prompts"`
+	Resources listAnnouncement `json:"resources"`
+}
+
+type listAnnouncement struct {
+	ListChanged bool `json:"listChanged"`
+	Subscribe   bool `json:"subscribe"`
+}
+
+func announces(capabilities json.RawMessage) announcement {
+	var announced announcement
+	if json.Unmarshal(capabilities, &announced) != nil {
+		return announcement{}
 	}
-	var announced struct {
-		Tools     list `json:"tools"`
-		Prompts   list `json:"prompts"`
-		Resources list `json:"resources"`
-	}
-	if info.Era != upstream.Modern || json.Unmarshal(info.Capabilities, &announced) != nil {
+	return announced
+}
+
+// subscription returns the params that ask for every change of a list that the
+// server announces, and for those of the resources; nil if there is nothing to
+// ask for, or the server needs not be asked.
+func subscription(info upstream.Info, resources []string) json.RawMessage {
+	if info.Era != upstream.Modern {
 		return nil
 	}
-	type wanted struct {
-		Tools     bool `json:"toolsListChanged,omitempty"`
-		Prompts   bool `json:"promptsListChanged,omitempty"`
-		Resources bool `json:"resourcesListChanged,omitempty"`
+	announced := announces(info.Capabilities)
+	wants := struct {
+		Tools     bool     `json:"toolsListChanged,omitempty"`
+		Prompts   bool     `json:"promptsListChanged,omitempty"`
+		Resources bool     `json:"resourcesListChanged,omitempty"`
+		URIs      []string `json:"resourceSubscriptions,omitempty"`
+	}{Tools: announced.Tools.ListChanged, Prompts: announced.Prompts.ListChanged, Resources: announced.Resources.ListChanged}
+	if announced.Resources.Subscribe {
+		wants.URIs = resources
 	}
-	wants := wanted{announced.Tools.ListChanged, announced.Prompts.ListChanged, announced.Resources.ListChanged}
-	if wants == (wanted{}) {
+	if !wants.Tools && !wants.Prompts && !wants.Resources && len(wants.URIs) == 0 {
 		return nil
 	}
-	params, err := json.Marshal(map[string]wanted{"notifications": wants})
+	params, err := json.Marshal(map[string]any{"notifications": wants})
 	if err != nil {
 		return nil
 	}

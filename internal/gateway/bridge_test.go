@@ -41,16 +41,19 @@ func only(version string, options mcp.ServerOptions, build func(s *mcp.Server)) 
 		options.SupportedProtocolVersions = []string{version}
 		s := mcp.NewServer(&mcp.Implementation{Name: "upstream", Version: "1"}, &options)
 		build(s)
-		ctx, cancel := context.WithCancel(ctx)
+		// Of the context nothing but its end may come into another process: the
+		// gateway's SDK keeps values there that the server's would take for its own.
+		own, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		go func() {
 			select {
 			case <-c.Killed:
-				cancel()
 			case <-ctx.Done():
+			case <-own.Done():
 			}
+			cancel()
 		}()
-		_ = s.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(c.Stdin), Writer: nopCloser{c.Stdout}})
+		_ = s.Run(own, &mcp.IOTransport{Reader: io.NopCloser(c.Stdin), Writer: nopCloser{c.Stdout}})
 		return 0
 	}
 }

@@ -75,6 +75,8 @@ type Gateway struct {
 
 	mu       sync.Mutex
 	sessions map[*mcp.ServerSession]*session
+	// listening are the requests of clients without sessions that listen.
+	listening map[*watcher]struct{}
 	// visitors are the principals over HTTP who use the protocol without sessions.
 	visitors map[principal.Principal]*session
 	visits   sync.WaitGroup // of sessions over HTTP
@@ -92,7 +94,7 @@ func New(o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g := &Gateway{
-		Options: o, own: own, implementation: implementation, seal: park.NewSeal(),
+		Options: o, own: own, implementation: implementation, seal: park.NewSeal(), listening: map[*watcher]struct{}{},
 		sessions: map[*mcp.ServerSession]*session{}, visitors: map[principal.Principal]*session{},
 	}
 	g.server = mcp.NewServer(
@@ -112,7 +114,8 @@ func capabilities() *mcp.ServerCapabilities {
 	return &mcp.ServerCapabilities{
 		Tools:       &mcp.ToolCapabilities{ListChanged: true},
 		Prompts:     &mcp.PromptCapabilities{ListChanged: true},
-		Resources:   &mcp.ResourceCapabilities{ListChanged: true},
+		Resources:   &mcp.ResourceCapabilities{ListChanged: true, Subscribe: true},
+		Logging:     &mcp.LoggingCapabilities{}, //nolint:staticcheck // deprecated, and in use
 		Completions: &mcp.CompletionCapabilities{},
 	}
 }
@@ -170,16 +173,29 @@ func (g *Gateway) Changed(ctx context.Context) {
 	if err != nil {
 		g.Logger.ErrorContext(ctx, "list of tools cannot be made", "err", err)
 	}
-	// The SDK tells its clients of a change of its own features only. Ours are
-	// answered in the middleware, so a feature nobody sees is replaced by itself.
-	if changed["tools/list"] {
+	// The SDK tells its clients with sessions of a change of its own features
+	// only. Ours are answered in the middleware, so a feature nobody sees is
+	// replaced by itself.
+	news := map[string]bool{
+		"notifications/tools/list_changed":     changed["tools/list"],
+		"notifications/prompts/list_changed":   changed["prompts/list"],
+		"notifications/resources/list_changed": changed["resources/list"] || changed["resources/templates/list"],
+	}
+	if news["notifications/tools/list_changed"] {
 		g.server.AddTool(&mcp.Tool{Name: "dockgate", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
 	}
-	if changed["prompts/list"] {
+	if news["notifications/prompts/list_changed"] {
 		g.server.AddPrompt(&mcp.Prompt{Name: "dockgate"}, nil)
 	}
-	if changed["resources/list"] || changed["resources/templates/list"] {
+	if news["notifications/resources/list_changed"] {
 		g.server.AddResource(&mcp.Resource{Name: "dockgate", URI: "dockgate:///"}, nil)
+	}
+	for _, w := range g.watchers() {
+		for method, ok := range news {
+			if ok && w.id != nil && w.listens(method) {
+				g.tell(w, method, nil)
+			}
+		}
 	}
 }
 
@@ -204,6 +220,10 @@ func (g *Gateway) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		if err := g.meet(ctx, req); err != nil {
 			return nil, err
 		}
+		if req, ok := req.(*mcp.SubscriptionsListenRequest); ok {
+			result, err := g.listen(ctx, req, next)
+			return result, wireError(err)
+		}
 		result, err := next(ctx, method, req)
 		if err == nil {
 			g.introduce(ctx, req, result)
@@ -225,6 +245,10 @@ func (g *Gateway) answer(ctx context.Context, method string, req mcp.Request) (m
 		return g.readResource(ctx, req.(*mcp.ReadResourceRequest))
 	case "completion/complete":
 		return g.complete(ctx, req.(*mcp.CompleteRequest))
+	case "resources/subscribe":
+		return g.subscribe(ctx, req.(*mcp.SubscribeRequest))
+	case "resources/unsubscribe":
+		return g.unsubscribe(ctx, req.(*mcp.UnsubscribeRequest))
 	}
 	return nil, nil //nolint:nilnil // the two together say that the SDK answers
 }
@@ -244,6 +268,15 @@ func (g *Gateway) meet(ctx context.Context, req mcp.Request) error {
 		}
 		_, s := g.sessionOf(req)
 		s.declare(jsonrpc.Lookup(params, "capabilities"))
+	case *mcp.ServerRequest[*mcp.SetLoggingLevelParams]: //nolint:staticcheck // deprecated, and in use
+		level := string(req.Params.Level)
+		if era.Severity(level) < 0 {
+			return wireError(&jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown log level " + level})
+		}
+		_, s := g.sessionOf(req)
+		s.mu.Lock()
+		s.level = level
+		s.mu.Unlock()
 	case *mcp.RootsListChangedRequest:
 		params, err := paramsOf(req)
 		if err != nil {

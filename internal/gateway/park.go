@@ -56,6 +56,12 @@ func (r *rider) progress(params json.RawMessage) {
 	}
 }
 
+func (r *rider) log(params json.RawMessage) {
+	if leg := r.leg(); leg.Log != nil {
+		leg.Log(params)
+	}
+}
+
 func (r *rider) waiting(text string) {
 	if leg := r.leg(); leg.Waiting != nil {
 		leg.Waiting(text)
@@ -97,6 +103,9 @@ func (g *Gateway) park(ctx context.Context, req mcp.Request, e exchange) (mcp.Re
 	client.Waiting = p.Of.waiting
 	if asksProgress {
 		client.Progress = p.Of.progress
+	}
+	if client.Log != nil {
+		client.Log = p.Of.log
 	}
 	_, s := g.sessionOf(req)
 	p.Start(ctx, s.calls.Go, func(ctx context.Context) (json.RawMessage, error) {

@@ -16,7 +16,7 @@ import (
 // relay returns a function that passes a server's requests on to a client with
 // sessions, while the request lasts whose context ctx is: so they go the way
 // that its answer goes.
-func relay(ctx context.Context, to *mcp.ServerSession, can era.Abilities) func(context.Context, string, string, json.RawMessage) (json.RawMessage, error) {
+func relay(ctx context.Context, to *mcp.ServerSession, s *session, can era.Abilities) func(context.Context, string, string, json.RawMessage) (json.RawMessage, error) {
 	return func(asked context.Context, server, method string, params json.RawMessage) (json.RawMessage, error) {
 		question, err := can.Question(server, method, params)
 		if err == nil {
@@ -24,6 +24,9 @@ func relay(ctx context.Context, to *mcp.ServerSession, can era.Abilities) func(c
 		}
 		if err != nil {
 			return nil, err
+		}
+		if id := era.AddressID(question); id != "" {
+			s.open(server, id)
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()

@@ -29,8 +29,13 @@ type session struct {
 	end   context.CancelFunc
 	calls sync.WaitGroup
 
-	mu       sync.Mutex
-	declared declared // by a client with sessions, at its start
+	mail    mailbox
+	watcher watcher // of a client with sessions
+
+	mu        sync.Mutex
+	declared  declared    // by a client with sessions, at its start
+	level     string      // of the log messages that it wants
+	addresses [][2]string // by server and id, that it was sent to open
 }
 
 // What a client has declared that it can: as servers without sessions are told
@@ -65,6 +70,7 @@ func (s *session) able(req mcp.Request, params json.RawMessage) (d declared, isM
 func newSession(ctx context.Context, who principal.Principal) *session {
 	s := &session{id: rand.Text()[:12], principal: who}
 	s.ended, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	s.watcher.session, s.watcher.ctx = s, s.ended
 	return s
 }
 
@@ -79,6 +85,7 @@ func (g *Gateway) connect(ctx context.Context, stream *stdio, who principal.Prin
 	}
 	s := newSession(ctx, who)
 	s.stream = stream
+	s.watcher.to = connection
 	g.sessions[connection] = s
 	return connection, s, nil
 }
@@ -93,7 +100,9 @@ func (g *Gateway) leave(ctx context.Context, connection *mcp.ServerSession, s *s
 
 func (g *Gateway) depart(ctx context.Context, s *session) {
 	s.end()
+	s.mail.close()
 	s.calls.Wait()
+	s.watcher.close(ctx)
 	scope := call.Client{Principal: s.principal, Session: s.id}.SessionScope()
 	if err := g.Fleet.StopScope(ctx, scope); err != nil {
 		g.Logger.WarnContext(ctx, "servers of a session were not stopped", "session", s.id, "err", err)
@@ -124,7 +133,20 @@ func (g *Gateway) client(ctx context.Context, req mcp.Request, params json.RawMe
 		Modern: isModern, Rounds: isModern, Capabilities: able.capabilities,
 	}
 	if able.can.Any() && !isModern {
-		client.Ask = relay(ctx, connection, able.can)
+		client.Ask = relay(ctx, connection, s, able.can)
+	}
+	level := s.logLevel()
+	if isModern {
+		level = ""
+		_ = json.Unmarshal(era.Meta(params, era.MetaLogLevel), &level) // of another kind is none
+	}
+	if era.Severity(level) >= 0 {
+		client.LogLevel = level
+		client.Log = func(params json.RawMessage) {
+			if graveEnough(params, level) {
+				g.post(ctx, s, connection, logged, params)
+			}
+		}
 	}
 	token := jsonrpc.Lookup(jsonrpc.Lookup(params, "_meta"), "progressToken")
 	if token == nil {

@@ -275,6 +275,7 @@ func (g *Gateway) admit(connection *mcp.ServerSession, v *Visit) *session {
 	}
 	s := newSession(context.Background(), v.Principal)
 	s.visited = true
+	s.watcher.to = connection
 	g.sessions[connection] = s
 	g.visits.Go(func() {
 		_ = connection.Wait() // how it ended is the client's affair

@@ -9,6 +9,7 @@ import (
 	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/dockgate/dockgate/internal/era"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 )
 
@@ -110,6 +111,12 @@ func sendRaw(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		s, ok := ctx.Value(sendingKey{}).(*sending)
 		session, of := req.GetSession().(*mcp.ServerSession)
+		if acked, err := acknowledged(ctx, method, req); acked != nil || err != nil {
+			s, ok = acked, true
+			if err != nil {
+				return nil, err
+			}
+		}
 		if !ok || !of {
 			return next(ctx, method, req)
 		}
@@ -120,6 +127,24 @@ func sendRaw(next mcp.MethodHandler) mcp.MethodHandler {
 		s.answer, err = carried(result)
 		return &mcp.CreateMessageWithToolsResult{}, err //nolint:staticcheck // as above
 	}
+}
+
+// acknowledged returns the acknowledgement that goes in place of the SDK's for
+// a request that listens.
+func acknowledged(ctx context.Context, method string, req mcp.Request) (*sending, error) {
+	begin, ok := ctx.Value(listenKey{}).(func(json.RawMessage) (json.RawMessage, error))
+	if !ok || method != subscriptionAcked {
+		return nil, nil //nolint:nilnil // the two together say that it is not one
+	}
+	id, err := json.Marshal(req.GetParams().GetMeta()[era.MetaSubscription])
+	if err != nil {
+		return nil, err
+	}
+	params, err := begin(id)
+	if err != nil {
+		return nil, err
+	}
+	return &sending{method: method, params: params}, nil
 }
 
 const answerKey = "dockgate.answer"

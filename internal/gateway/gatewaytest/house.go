@@ -174,6 +174,7 @@ func Build(t testing.TB, o Options, servers map[string]sandboxtest.Server) *Hous
 		Runner: h.Fake, Client: upstream.Implementation{Name: "dockgate", Version: "test"}, Eras: offers, Logger: logger,
 		Unlock: func(_ context.Context, spec sandbox.Spec) (sandbox.Spec, error) { return spec, nil },
 		Record: func(fleet.Event) error { return nil },
+		Heard:  func(n fleet.Notice) { h.Heard(n) },
 	})
 	planner := &plan.Planner{
 		Catalog: servedCatalog, Settings: chosen, Images: images{}, Unenforced: func() []string { return nil },
