@@ -15,6 +15,10 @@ type File struct {
 	CLIs []CLI
 	// Runtimes are keyed "npx" and "uvx".
 	Runtimes map[string]Runtime
+	// DiscoveryQueue is the path of the file in which requests are kept that no
+	// server could answer; empty where the file names none. A project's lies
+	// within the project.
+	DiscoveryQueue string
 	// Enabled are the servers that the source has enabled; nil where it does
 	// not say, so that all are.
 	Enabled []string

@@ -143,11 +143,20 @@ func ReportProblems(r *document.Reader, s Server, rename func(field string) stri
 }
 
 func (p *parser) cli(r *document.Reader, name string, line int, n *yaml.Node) {
-	if p.origin.Kind == Project {
-		r.Report(n, "", "a project's file cannot name commands that run outside a container")
-		return
+	if cli, ok := ReadCLI(r, name, p.at(line), n); ok {
+		p.file.CLIs = append(p.file.CLIs, cli)
 	}
-	cli := CLI{Name: name, Origin: p.at(line)}
+}
+
+// ReadCLI reads a command-line program as the native format has it; other
+// formats have the same. It is not one from a project's file.
+func ReadCLI(r *document.Reader, name string, origin Origin, n *yaml.Node) (CLI, bool) {
+	if origin.Kind == Project {
+		r.Report(n, "", "a project's file cannot name commands that run outside a container")
+		return CLI{}, false
+	}
+	line := origin.Line
+	cli := CLI{Name: name, Origin: origin}
 	r.Mapping(map[string]document.Read{
 		"description":    r.Text(&cli.Description),
 		"keywords":       r.Texts(&cli.Keywords),
@@ -167,7 +176,7 @@ func (p *parser) cli(r *document.Reader, name string, line int, n *yaml.Node) {
 			r.Report(&yaml.Node{Line: r.Line(field)}, field, "names no program")
 		}
 	}
-	p.file.CLIs = append(p.file.CLIs, cli)
+	return cli, true
 }
 
 func (p *parser) runtimes(field string, n *yaml.Node) {

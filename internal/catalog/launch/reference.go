@@ -182,6 +182,12 @@ func (l *launcher) variable(name, raw string) {
 	}
 }
 
+// NamesFile reports that the value of a variable is the path of a file with
+// credentials.
+func NamesFile(variable string) bool {
+	return variable == "GOOGLE_CREDENTIALS" || variable == "GOOGLE_APPLICATION_CREDENTIALS"
+}
+
 // has reports that a variable is set already: the first one counts.
 func (l *launcher) has(name string) bool {
 	return slices.ContainsFunc(l.Env, func(v catalog.Variable) bool { return v.Name == name }) ||
@@ -219,7 +225,7 @@ func (l *launcher) secret(env, from, instructions string, required bool) { //nol
 	if l.has(env) {
 		return
 	}
-	s := catalog.Secret{Name: l.Name + "." + strings.ToLower(env), Env: env, Required: required, Instructions: instructions}
+	s := catalog.Secret{Name: l.Name + "." + strings.ToLower(env), Env: env, Required: required, File: NamesFile(env), Instructions: instructions}
 	if from != env {
 		s.From = from
 	}

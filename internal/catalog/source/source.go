@@ -19,6 +19,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog/client"
 	"github.com/dockgate/dockgate/internal/catalog/docker"
 	"github.com/dockgate/dockgate/internal/catalog/document"
+	"github.com/dockgate/dockgate/internal/catalog/manifest"
 )
 
 // A Format is one of those that can be read.
@@ -31,6 +32,7 @@ const (
 	DockerSource Format = "docker server.yaml"
 	Client       Format = "client configuration"
 	Custom       Format = "custom list"
+	Manifest     Format = "manifest"
 )
 
 // Load reads the file or folder at a path. The error is [catalog.Problems], or
@@ -87,6 +89,8 @@ func Parse(_ context.Context, origin catalog.Origin, data []byte, around catalog
 			return client.Read(r, root, origin, around)
 		case Custom:
 			return client.ReadCustom(r, root, origin, around)
+		case Manifest:
+			return manifest.Read(r, root, origin, around)
 		}
 		return catalog.Read(r, root, origin)
 	})
@@ -107,6 +111,8 @@ func recognize(root *yaml.Node) Format {
 		return member != nil && member.Kind == kind
 	}
 	switch {
+	case manifest.Matches(root):
+		return Manifest
 	case has("servers", yaml.MappingNode) && has("version", yaml.ScalarNode):
 		return Native
 	case client.Matches(root):

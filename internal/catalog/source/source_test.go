@@ -34,6 +34,8 @@ func formats() []struct {
 		{`{"mcpServers": {}}`, source.Client},
 		{`{/* none */ "servers": {"x": {"command": "npx"}}, "inputs": []}`, source.Client},
 		{`{"editor.fontSize": 5, "mcp": {"servers": {"x": {"url": "https://x"}}}}`, source.Client},
+		{"version: \"1.0\"\nservers: {x: {command: npx}}", source.Manifest},
+		{"version: 1.0\ncli_alternatives: {}", source.Manifest},
 		{"servers: {x: {connection: {command: npx}}}", source.Custom},
 		{"discovery: {servers: [{name: x, connection: {command: npx}}]}", source.Custom},
 		{"servers: {x: {image: y, command: [a]}}", source.Native},
