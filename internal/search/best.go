@@ -8,8 +8,12 @@ import (
 	"strings"
 )
 
-// almost is the most relevance of a query that is not the name.
-const almost = 0.99
+// almost is the most relevance of a query that is not the name; what has less
+// than least has some letters in common, by chance.
+const (
+	almost = 0.99
+	least  = 0.05
+)
 
 // best returns the hits of a ranking that a query wants.
 func (s *snapshot) best(r ranking, q Query) []Hit {
@@ -33,12 +37,17 @@ func (s *snapshot) best(r ranking, q Query) []Hit {
 		}
 	}
 	slices.SortFunc(found, compare)
-	hits := make([]Hit, len(found))
-	for i, c := range found {
-		hits[i] = Hit{c.entry.server, c.entry.tool, r.relevance(c.score)}
+	hits := make([]Hit, 0, len(found))
+	for _, c := range found {
+		if relevance := r.relevance(c.score); relevance >= least {
+			hits = append(hits, Hit{c.entry.server, c.entry.tool, relevance})
+		}
 	}
 	return hits
 }
+
+// steep is how fast a relevance rises.
+const steep = 1.6
 
 // relevance tells what share of the request a score is. It rises fast: who has
 // most of the words, in the fields that count, has what was looked for.
@@ -46,7 +55,7 @@ func (r ranking) relevance(score float32) float64 {
 	if score == exact {
 		return 1
 	}
-	return almost * (1 - math.Exp(-2.2*r.best*float64(score)))
+	return almost * (1 - math.Exp(-steep*r.best*float64(score)))
 }
 
 // A candidate is an entry that may be a hit.

@@ -7,9 +7,9 @@ import (
 )
 
 // A change makes the next snapshot from the last. It copies what is small and
-// shares the rest: postings are only put behind those that the last snapshot
-// sees, and taken out of a copy. There is one change at a time, and none of a
-// snapshot that is not the last.
+// shares the rest: what is added to a slice is put behind what the last
+// snapshot sees of it, and what is taken out is taken out of a copy. So there
+// is one change at a time, and none of a snapshot that is not the last.
 type change struct {
 	snapshot
 	// own are the lists that this change has copied the head of.
@@ -85,8 +85,8 @@ func (c *change) add(r reading) {
 			l.live++
 		}
 		c.entries = append(c.entries, e)
-		c.servers[e.server] = append(slices.Clip(c.servers[e.server]), slot)
-		c.exact[e.folded] = append(slices.Clip(c.exact[e.folded]), slot)
+		c.servers[e.server] = append(c.servers[e.server], slot)
+		c.exact[e.folded] = append(c.exact[e.folded], slot)
 		c.live++
 	}
 	for word, place := range r.words {
@@ -182,11 +182,12 @@ func (c *change) close() {
 	c.entries = kept
 }
 
-// spell brings the spellings up to date.
+// spell brings the spellings up to date. One stays as long as anything has its
+// stem.
 func (c *change) spell() {
 	var added []spelling
 	for word, t := range c.newWords {
-		if _, known := c.find(word); !known || c.goneTerms[t] {
+		if _, known := c.find(word); !known {
 			added = append(added, newSpelling(word, t))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -59,8 +60,8 @@ type nearTerm struct {
 // too few, other or exchanged.
 func (s *snapshot) near(asked string) []nearTerm {
 	letters := []rune(asked)
-	if len(letters) < minSpelling {
-		return nil
+	if len(letters) < minSpelling || strings.ContainsFunc(asked, unicode.IsDigit) {
+		return nil // a number or an identifier is not meant for another
 	}
 	best := make(map[term]nearTerm)
 	add := func(known spelling, match float64) {

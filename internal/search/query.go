@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dockgate/dockgate/internal/search/words"
 )
@@ -70,7 +71,7 @@ func sentences(text string) []string {
 	for i, r := range text {
 		if strings.ContainsRune(".!?;\n。！？；", r) {
 			rest := text[i+len(string(r)):]
-			if r < 0x80 && r != '\n' && rest != "" && rest[0] != ' ' && rest[0] != '\n' {
+			if next, _ := utf8.DecodeRuneInString(rest); r == '.' && rest != "" && isLetter(next) {
 				continue // "example.com" and "3.5" are words
 			}
 			all = append(all, text[start:i])

@@ -12,7 +12,7 @@ type ranking struct {
 const exact = 2
 
 func rank(s *snapshot, k kind, r request) ranking {
-	c := &counter{snapshot: s, subject: subjectOfTool, best: make([]float32, len(s.entries))}
+	c := &counter{snapshot: s, subject: subjectOfTool, best: make([]float32, len(s.entries)), guessed: make(map[string][]nearTerm)}
 	if k == findsServers {
 		c.subject = subjectOfServer
 	}
@@ -38,6 +38,22 @@ type counter struct {
 	// best is the most that the entries in touched have of one word.
 	best    []float32
 	touched []int32
+	// guessed are the terms that unknown words may be meant for.
+	guessed map[string][]nearTerm
+}
+
+// maxGuesses bounds the unknown words of a query that are compared with all
+// that are known.
+const maxGuesses = 16
+
+// guess returns what an unknown word may be meant for.
+func (c *counter) guess(word string) []nearTerm {
+	terms, ok := c.guessed[word]
+	if !ok && len(c.guessed) < maxGuesses {
+		terms = c.near(word)
+		c.guessed[word] = terms
+	}
+	return terms
 }
 
 // count returns what the entries have of a question, the best of them 1, and
@@ -98,7 +114,7 @@ func (c *counter) countParts(parts []question, whole []float32) float64 {
 func (c *counter) countToken(t *token) float64 {
 	worth := c.add(t.term, 1)
 	if worth == 0 {
-		for _, near := range c.near(t.word) {
+		for _, near := range c.guess(t.word) {
 			worth = max(worth, c.keep(near.term, near.match)/near.match)
 		}
 		c.settle()

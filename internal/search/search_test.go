@@ -178,7 +178,7 @@ func TestSearchTools(t *testing.T) {
 
 func TestSearchNothing(t *testing.T) {
 	index := search.NewServers(catalog())
-	for _, query := range []string{"", "  ", "?!", "zzz", "xylophone", "한국어"} {
+	for _, query := range []string{"", "  ", "?!", "zzz", "xylophone", "w17q", "한국어"} {
 		if got := index.Search(search.Query{Text: query, Limit: 5}); len(got) != 0 {
 			t.Errorf("Search(%q) = %v, want nothing", query, got)
 		}
@@ -222,6 +222,19 @@ func TestRelevance(t *testing.T) {
 	}
 	if all, some := first("database"), first("database hovercraft"); all.Relevance <= some.Relevance {
 		t.Errorf("Search = %v, with a word that is not there %v, want less", all, some)
+	}
+}
+
+// The example of a discovery: the tool that does it is far ahead of others.
+func TestRelevanceOfTools(t *testing.T) {
+	got := search.NewTools(catalog()).Search(search.Query{Text: "github issue create", Limit: 10})
+	if len(got) < 2 || got[0].Tool != "create_issue" || got[0].Relevance < 0.85 || got[0].Relevance >= 1 || got[1].Relevance > got[0].Relevance-0.03 {
+		t.Errorf("Search(github issue create) = %v, want create_issue first, clearly, and under 1", got)
+	}
+	for _, hit := range got {
+		if hit.Relevance < 0.05 {
+			t.Errorf("Search(github issue create) = %v, want nothing by chance", hit)
+		}
 	}
 }
 

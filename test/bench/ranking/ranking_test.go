@@ -105,6 +105,18 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// An index of 10,000 tools must take less than 40 MB; the words of a language
+// and those of products become fewer with every tool.
+func TestMemory(t *testing.T) {
+	got, err := ranking.MeasureScale(2_500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Tools != 2_500 || got.Servers != 250 || got.Bytes > 12_000_000 {
+		t.Errorf("MeasureScale(2500) = %+v, want 2,500 tools of 250 servers in 12 MB", got)
+	}
+}
+
 func TestRunRefuses(t *testing.T) {
 	for _, args := range [][]string{
 		{},
