@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/outside"
 )
 
 // TestHelp holds every command to the same help: what it does, how it ends,
@@ -38,6 +39,20 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	check(newRoot())
+}
+
+// TestPhrase holds every command to be named, in the image form, as it is
+// typed on the host.
+func TestPhrase(t *testing.T) {
+	for _, cmd := range newRoot().Commands() {
+		switch name := cmd.Name(); name {
+		case "completion", "help", "connect", "disconnect": // run on the host itself
+		default:
+			if !outside.Knows(name) {
+				t.Errorf("package outside does not know the command %q: it has a list of those that need the engine, and one of others", name)
+			}
+		}
+	}
 }
 
 func TestMoment(t *testing.T) {

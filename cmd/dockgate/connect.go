@@ -25,6 +25,7 @@ type connectFlags struct {
 	print   bool
 	file    string
 	image   string
+	volume  string
 	project string
 	folders []string
 }
@@ -68,6 +69,7 @@ repository that you are in unless --project names another.` + exits,
 	set.BoolVar(&own.print, "print", false, "print the entry and change nothing")
 	set.StringVar(&own.file, "file", "", "configuration `file` instead of the client's usual one, such as .vscode/mcp.json")
 	set.StringVar(&own.image, "image", outside.Image, "`image` of the gateway, with --docker")
+	set.StringVar(&own.volume, "volume", outside.Volume, "`volume` with the gateway's state, with --docker")
 	set.StringVar(&own.project, "project", "", "`folder` that is worked in, with --docker (default the repository you are in)")
 	set.StringArrayVar(&own.folders, "folder", nil, "other `folder` that servers can get, with --docker; repeatable")
 	own.out.flag(cmd)
@@ -234,7 +236,7 @@ func (f *flags) command(cmd *cobra.Command, own connectFlags) (client.Command, e
 	if own.docker {
 		return f.dockerCommand(cmd, own)
 	}
-	for _, name := range []string{"image", "project", "folder"} {
+	for _, name := range []string{"image", "volume", "project", "folder"} {
 		if cmd.Flags().Changed(name) {
 			return client.Command{}, &usageError{cmd: cmd, err: fmt.Errorf("--%s is for --docker", name)}
 		}
@@ -311,7 +313,7 @@ func (f *flags) dockerCommand(cmd *cobra.Command, own connectFlags) (client.Comm
 	if err != nil {
 		return client.Command{}, err
 	}
-	c := outside.Container{Image: own.image}
+	c := outside.Container{Image: own.image, Volume: own.volume}
 	var global []string
 	for _, flag := range []struct{ name, value string }{
 		{"--host", first(f.host, os.Getenv("DOCKER_HOST"))},

@@ -103,30 +103,50 @@ func (c Container) Run() []string {
 		// not enter a folder of somebody else's.
 		args = append(args, "--cap-add", "DAC_READ_SEARCH")
 	}
-	args = append(args, c.around()...)
-	return append(args, "-v", c.Volume+":"+State, c.Image)
+	return append(append(args, c.around()...), c.itself()...)
 }
 
-// around are the flags with which a container sees engine and host.
-func (c Container) around() []string {
-	flags := []string{"-v", c.Socket + ":" + Socket}
-	if c.Socket != Socket {
-		flags = append(flags, "-e", varSocket+"="+c.Socket)
-	}
-	for _, name := range c.Host.folders() {
-		flags = append(flags, "-v", name+":"+name+":ro")
-	}
-	for _, v := range []struct{ name, value string }{
-		{varHome, c.Host.Home},
-		{varUser, c.Host.User},
-		{varProject, c.Host.Project},
-		{varFolders, strings.Join(c.Host.Folders, ":")},
-	} {
+// itself are the volume and the image, with their names where these are not
+// the usual ones.
+func (c Container) itself() []string {
+	return append(set([]variable{{varImage, unless(Image, c.Image)}, {varVolume, unless(Volume, c.Volume)}}), "-v", c.Volume+":"+State, c.Image)
+}
+
+// A variable is one of a container.
+type variable struct{ name, value string }
+
+// set are the flags of those variables that have a value.
+func set(variables []variable) []string {
+	var flags []string
+	for _, v := range variables {
 		if v.value != "" {
 			flags = append(flags, "-e", v.name+"="+v.value)
 		}
 	}
 	return flags
+}
+
+// around are the flags with which a container sees engine and host.
+func (c Container) around() []string {
+	flags := []string{"-v", c.Socket + ":" + Socket}
+	for _, name := range c.Host.folders() {
+		flags = append(flags, "-v", name+":"+name+":ro")
+	}
+	return append(flags, set([]variable{
+		{varSocket, unless(Socket, c.Socket)},
+		{varHome, c.Host.Home},
+		{varUser, c.Host.User},
+		{varProject, c.Host.Project},
+		{varFolders, strings.Join(c.Host.Folders, ":")},
+	})...)
+}
+
+// unless returns a value that is not the usual one.
+func unless(usual, value string) string {
+	if value == usual {
+		return ""
+	}
+	return value
 }
 
 // folders are the folders to mount: those that are in no other.

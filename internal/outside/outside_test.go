@@ -41,7 +41,7 @@ func TestRun(t *testing.T) {
 		},
 		{
 			"another socket and image", outside.Container{Image: "example.com/gateway:1", Socket: "/run/user/1000/docker.sock"},
-			"run -i --rm --cap-drop ALL -v /run/user/1000/docker.sock:/var/run/docker.sock -e DOCKGATE_HOST_SOCKET=/run/user/1000/docker.sock -v dockgate:/data example.com/gateway:1",
+			"run -i --rm --cap-drop ALL -v /run/user/1000/docker.sock:/var/run/docker.sock -e DOCKGATE_HOST_SOCKET=/run/user/1000/docker.sock -e DOCKGATE_IMAGE=example.com/gateway:1 -v dockgate:/data example.com/gateway:1",
 		},
 	}
 	for _, tt := range tests {
@@ -57,10 +57,10 @@ func TestRead(t *testing.T) {
 		t.Errorf("Read(nothing) = %+v, want not in a container", c)
 	}
 	want := outside.Container{
-		Image: "dockgate/gateway", Volume: "dockgate", Socket: "/run/user/1000/docker.sock",
+		Image: "dockgate/gateway", Volume: "mine", Socket: "/run/user/1000/docker.sock",
 		Host: outside.Host{Home: "/home/ann", User: "1000:1000", Project: "/srv/shop", Folders: []string{"/srv/a", "/srv/b"}},
 	}
-	variables := []string{"DOCKGATE_IMAGE=dockgate/gateway"}
+	variables := []string{"DOCKGATE_IMAGE=dockgate/gateway"} // the image's own
 	for _, arg := range want.Run() {
 		if strings.HasPrefix(arg, "DOCKGATE_") {
 			variables = append(variables, arg)

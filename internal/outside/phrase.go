@@ -8,7 +8,7 @@ import (
 
 // stateOnly are the commands that need nothing but the state folder.
 func stateOnly() []string {
-	return []string{"approve", "approvals", "audit", "deny", "logs", "ls", "revoke", "rm", "token", "catalog"}
+	return []string{"approve", "approvals", "audit", "catalog", "deny", "import", "logs", "ls", "revoke", "rm", "token"}
 }
 
 // needsEngine are the commands that need the engine, or look at the host.
@@ -26,6 +26,11 @@ func (c Container) Phrase(text string) string {
 	})
 }
 
+// Knows reports whether Phrase rewrites a command.
+func Knows(command string) bool {
+	return slices.Contains(stateOnly(), command) || slices.Contains(needsEngine(), command)
+}
+
 // line returns how a command is run on the host.
 func (c Container) line(verb string) string {
 	if c.Command != "" {
@@ -35,7 +40,7 @@ func (c Container) line(verb string) string {
 	if slices.Contains(needsEngine(), verb) {
 		words = append(words, c.around()...)
 	}
-	words = append(words, "-v", c.Volume+":"+State, c.Image)
+	words = append(words, c.itself()...)
 	for i, word := range words {
 		if strings.ContainsAny(word, " '\"$\\") {
 			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,12 +83,22 @@ func gateway(ctx context.Context, w *workshop) ([]layer, config, error) {
 	// As images/gateway/Dockerfile has it.
 	l, err := w.once("gateway", func() ([]entry, error) {
 		binary, err := w.goBuild(ctx, "dockgate", "", "./cmd/dockgate")
-		return []entry{{name: "dockgate", mode: 0o755, source: binary}, folder("data", 0o700, 0)}, err
+		return append(certificates(), entry{name: "dockgate", mode: 0o755, source: binary}, folder("data", 0o700, 0)), err
 	})
 	return []layer{l}, config{
 		Entrypoint: []string{"/dockgate"}, Cmd: []string{"serve"}, WorkingDir: "/data",
-		Env: []string{"DOCKGATE_STATE=/data", "HOME=/data"}, Volumes: map[string]struct{}{"/data": {}},
+		Env: []string{"DOCKGATE_IMAGE=dockgate/gateway", "DOCKGATE_STATE=/data", "HOME=/data"}, Volumes: map[string]struct{}{"/data": {}},
 	}, err
+}
+
+// certificates are the authorities that this machine trusts, if it has them
+// where Linux looks.
+func certificates() []entry {
+	const bundle = "/etc/ssl/certs/ca-certificates.crt"
+	if _, err := os.Stat(bundle); err != nil {
+		return nil
+	}
+	return []entry{{name: bundle[1:], mode: 0o644, source: bundle}}
 }
 
 // faulty declares a volume and runs as root, as images do without a thought.
@@ -265,12 +273,7 @@ func (w *workshop) node(ctx context.Context) (layer, error) {
 			entry{name: "etc/group", mode: 0o644, content: "root:x:0:\nnode:x:1000:\n"},
 			entry{name: "etc/nsswitch.conf", mode: 0o644, content: "hosts: files dns\n"},
 		)
-		const certificates = "/etc/ssl/certs/ca-certificates.crt"
-		if _, err := os.Stat(certificates); err == nil {
-			entries = append(entries, entry{name: certificates[1:], mode: 0o644, source: certificates})
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
+		entries = append(entries, certificates()...)
 		libraries, err := loads(ctx, binary)
 		if err != nil {
 			return nil, err
