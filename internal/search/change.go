@@ -187,24 +187,24 @@ func (c *change) close() {
 func (c *change) spell() {
 	var added []spelling
 	for word, t := range c.newWords {
-		if _, known := c.find(word); !known {
+		if _, known := findSpelling(c.spellings, word); !known {
 			added = append(added, newSpelling(word, t))
 		}
 	}
 	if len(added) == 0 && len(c.goneTerms) == 0 {
 		return
 	}
-	compareTexts := func(a, b spelling) int { return strings.Compare(a.text, b.text) }
-	slices.SortFunc(added, compareTexts)
-	merged := make([]spelling, 0, len(c.spellings)+len(added))
-	for _, s := range c.spellings {
-		for len(added) > 0 && compareTexts(added[0], s) < 0 {
-			merged = append(merged, added[0])
-			added = added[1:]
-		}
-		if len(c.goneTerms) == 0 || !c.goneTerms[s.term] {
-			merged = append(merged, s)
-		}
+	slices.SortFunc(added, func(a, b spelling) int { return strings.Compare(a.text, b.text) })
+	kept := c.spellings
+	merged := make([]spelling, 0, len(kept)+len(added))
+	for _, s := range added {
+		next, _ := findSpelling(kept, s.text)
+		merged = append(append(merged, kept[:next]...), s)
+		kept = kept[next:]
 	}
-	c.spellings = append(merged, added...)
+	merged = append(merged, kept...)
+	if len(c.goneTerms) > 0 {
+		merged = slices.DeleteFunc(merged, func(s spelling) bool { return c.goneTerms[s.term] })
+	}
+	c.spellings = merged
 }

@@ -69,7 +69,7 @@ func (s *snapshot) near(asked string) []nearTerm {
 			best[known.term] = nearTerm{known.term, match, known.text}
 		}
 	}
-	first, _ := s.find(asked)
+	first, _ := findSpelling(s.spellings, asked)
 	for _, known := range s.spellings[first:] {
 		if !strings.HasPrefix(known.text, asked) {
 			break
@@ -77,7 +77,7 @@ func (s *snapshot) near(asked string) []nearTerm {
 		add(known, beginsWith)
 	}
 	for n := max(4, (2*len(letters)+2)/3); n < len(letters); n++ {
-		if i, ok := s.find(string(letters[:n])); ok {
+		if i, ok := findSpelling(s.spellings, string(letters[:n])); ok {
 			add(s.spellings[i], isBeginning)
 		}
 	}
@@ -98,8 +98,9 @@ func (s *snapshot) near(asked string) []nearTerm {
 	return terms[:min(maxNear, len(terms))]
 }
 
-func (s *snapshot) find(text string) (int, bool) {
-	return slices.BinarySearchFunc(s.spellings, text, func(a spelling, b string) int { return strings.Compare(a.text, b) })
+// findSpelling returns where a word is, or would be, among spellings.
+func findSpelling(sorted []spelling, text string) (int, bool) {
+	return slices.BinarySearchFunc(sorted, text, func(a spelling, b string) int { return strings.Compare(a.text, b) })
 }
 
 // mistyped yields the words that asked may be meant for, with the number of
