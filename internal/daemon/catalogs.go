@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 
 	builtin "github.com/dockgate/dockgate/catalog"
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/catalog/registry"
 	"github.com/dockgate/dockgate/internal/catalog/source"
 )
 
@@ -31,8 +34,8 @@ func LoadFiles(ctx context.Context, o Options) ([]catalog.File, error) {
 	}
 	files := []catalog.File{own}
 	var problems []error
-	for _, path := range o.catalogs() {
-		file, err := source.Load(ctx, catalog.User, path, o.Around(files))
+	for _, place := range o.catalogs() {
+		file, err := source.Load(ctx, place.kind, place.path, o.Around(files))
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -42,15 +45,36 @@ func LoadFiles(ctx context.Context, o Options) ([]catalog.File, error) {
 	return files, errors.Join(problems...)
 }
 
-// catalogs are the files on top of the built-in catalog.
-func (o Options) catalogs() []string {
-	if o.OwnCatalog == "" {
-		return o.Config.Catalogs
+// A place is a catalog on top of the built-in one.
+type place struct {
+	kind catalog.OriginKind
+	path string
+}
+
+// catalogs are what is read on top of the built-in catalog: the local
+// registries that are there, of which the project's is trusted least, then the
+// user's own catalog and those of the configuration.
+func (o Options) catalogs() []place {
+	var places []place
+	for _, folder := range registry.Places(o.Around(nil)) {
+		if !registry.IsFolder(filepath.FromSlash(folder)) {
+			continue
+		}
+		found := place{catalog.User, filepath.FromSlash(folder)}
+		if o.Dir != "" && o.Dir != o.Home && strings.HasPrefix(found.path, o.Dir+string(filepath.Separator)) {
+			found.kind = catalog.Project
+		}
+		places = append(places, found)
 	}
-	if _, err := os.Stat(o.OwnCatalog); errors.Is(err, os.ErrNotExist) {
-		return o.Config.Catalogs
+	if o.OwnCatalog != "" {
+		if _, err := os.Stat(o.OwnCatalog); !errors.Is(err, os.ErrNotExist) {
+			places = append(places, place{catalog.User, o.OwnCatalog})
+		}
 	}
-	return append([]string{o.OwnCatalog}, o.Config.Catalogs...)
+	for _, path := range o.Config.Catalogs {
+		places = append(places, place{catalog.User, path})
+	}
+	return places
 }
 
 // Around returns what the entries of some formats refer to: this machine, and

@@ -66,8 +66,8 @@ func examineCatalogs(ctx context.Context, o Options) Finding {
 		return NewFinding("catalogs", "", err)
 	}
 	text := fmt.Sprintf("%d servers, from the built-in catalog", len(merged.Servers()))
-	for _, path := range o.catalogs() {
-		text += ", " + path
+	for _, place := range o.catalogs() {
+		text += ", " + place.path
 	}
 	if len(notes) > 0 {
 		text += fmt.Sprintf("; %d entries are overridden", len(notes))

@@ -6,22 +6,28 @@ import (
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/catalog/client"
+	"github.com/dockgate/dockgate/internal/catalog/registry"
 )
 
 // A Type is a kind of source that stands in a place of its own.
 type Type string
 
-// Toolkit is what Docker's toolkit keeps for a user.
-const Toolkit Type = "docker-toolkit"
+// The types that are no client's.
+const (
+	// Toolkit is what Docker's toolkit keeps for a user.
+	Toolkit Type = "docker-toolkit"
+	// LocalRegistry are the local registries of the user and the project.
+	LocalRegistry Type = "mcp-registry"
+)
 
-// Types are all kinds of source that have a place of their own: clients, and
-// the toolkit.
+// Types are all kinds of source that have a place of their own: clients, the
+// toolkit, and local registries.
 func Types() []Type {
 	var types []Type
 	for _, t := range client.Types() {
 		types = append(types, Type(t))
 	}
-	return append(types, Toolkit)
+	return append(types, Toolkit, LocalRegistry)
 }
 
 // Places returns where a kind of source is found here; nothing for one that is
@@ -32,6 +38,8 @@ func Places(t Type, around catalog.Surroundings) []string {
 		return client.Places(client.Type(t), around)
 	case t == Toolkit:
 		return []string{path.Join(around.Home, ".docker/mcp")}
+	case t == LocalRegistry:
+		return registry.Places(around)
 	}
 	return nil
 }

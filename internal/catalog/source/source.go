@@ -20,6 +20,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog/docker"
 	"github.com/dockgate/dockgate/internal/catalog/document"
 	"github.com/dockgate/dockgate/internal/catalog/manifest"
+	"github.com/dockgate/dockgate/internal/catalog/registry"
 )
 
 // A Format is one of those that can be read.
@@ -33,6 +34,7 @@ const (
 	Client       Format = "client configuration"
 	Custom       Format = "custom list"
 	Manifest     Format = "manifest"
+	Registry     Format = "local registry"
 )
 
 // Load reads the file or folder at a path. The error is [catalog.Problems], or
@@ -45,7 +47,7 @@ func Load(ctx context.Context, kind catalog.OriginKind, path string, around cata
 	case err != nil:
 		return catalog.File{}, fmt.Errorf("catalog: %w", err)
 	case info.IsDir():
-		return loadFolder(kind, path)
+		return loadFolder(kind, path, around)
 	}
 	data, err := os.ReadFile(path) //nolint:gosec // the user names it
 	if err != nil {
@@ -64,15 +66,17 @@ func (e *FolderError) Error() string {
 
 // Hint says which folders can be read.
 func (e *FolderError) Hint() string {
-	return "name a file, a folder of NAME/server.yaml, or one such as ~/.docker/mcp"
+	return "name a file, or a folder such as ~/.docker/mcp, ~/.mcp-server-registry or one of NAME/server.yaml"
 }
 
-func loadFolder(kind catalog.OriginKind, path string) (catalog.File, error) {
+func loadFolder(kind catalog.OriginKind, path string, around catalog.Surroundings) (catalog.File, error) {
 	switch {
 	case docker.IsHome(path):
 		return docker.LoadHome(kind, path)
 	case len(docker.Sources(path)) > 0:
 		return docker.LoadSources(kind, path)
+	case registry.IsFolder(path):
+		return registry.LoadFolder(kind, path, around)
 	}
 	return catalog.File{}, &FolderError{Path: path}
 }
@@ -89,6 +93,8 @@ func Parse(_ context.Context, origin catalog.Origin, data []byte, around catalog
 			return client.Read(r, root, origin, around)
 		case Custom:
 			return client.ReadCustom(r, root, origin, around)
+		case Registry:
+			return registry.Read(r, root, origin, around)
 		case Manifest:
 			return manifest.Read(r, root, origin, around)
 		}
@@ -123,6 +129,8 @@ func recognize(root *yaml.Node) Format {
 		return Docker
 	case has("name", yaml.ScalarNode) && (has("about", yaml.MappingNode) || has("run", yaml.MappingNode) || has("meta", yaml.MappingNode)):
 		return DockerSource
+	case registry.Matches(root):
+		return Registry
 	}
 	return Native
 }

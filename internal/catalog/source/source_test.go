@@ -36,6 +36,8 @@ func formats() []struct {
 		{`{"editor.fontSize": 5, "mcp": {"servers": {"x": {"url": "https://x"}}}}`, source.Client},
 		{"version: \"1.0\"\nservers: {x: {command: npx}}", source.Manifest},
 		{"version: 1.0\ncli_alternatives: {}", source.Manifest},
+		{`{"x": {"capabilities": [], "command": "y"}}`, source.Registry},
+		{`{"x": {"transport": "stdio"}, "y": {}}`, source.Native},
 		{"servers: {x: {connection: {command: npx}}}", source.Custom},
 		{"discovery: {servers: [{name: x, connection: {command: npx}}]}", source.Custom},
 		{"servers: {x: {image: y, command: [a]}}", source.Native},
