@@ -73,10 +73,16 @@ func describePlan(cmd *cobra.Command, made plan.Plan, verdict approval.Verdict) 
 	paint := paintFor(cmd.OutOrStdout())
 	lines := []string{paint.bold("What it would be, and may do")}
 	lines = append(lines, indent(made.Grant.Lines())...)
-	lines = append(lines, "", paint.bold("The container"))
-	lines = append(lines, indent(container(made.Spec))...)
+	if made.Spec.Remote == nil {
+		lines = append(lines, "", paint.bold("The container"))
+		lines = append(lines, indent(container(made.Spec))...)
+	}
 	lines = append(lines, "", paint.bold("Digests"))
-	lines = append(lines, indent([]string{"container: " + made.Digest, "grant:     " + made.GrantDigest})...)
+	what := "container: "
+	if made.Spec.Remote != nil {
+		what = "server:    "
+	}
+	lines = append(lines, indent([]string{what + made.Digest, "grant:     " + made.GrantDigest})...)
 	lines = append(lines, "")
 	lines = append(lines, verdictLines(paint, verdict, made)...)
 	_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.Join(lines, "\n"))

@@ -53,8 +53,8 @@ func exitsWith() {
 // client to a gateway, "call TOOL ARGUMENTS", which calls through it and keeps
 // the text of the result in the file "result", "calling" and "answered", which
 // are the two halves of a call, "eventually TOOL ARGUMENTS", which calls until
-// it succeeds, "asked SERVER", which waits until a question is asked, and
-// "hangup".
+// it succeeds, "asked SERVER", which waits until a question is asked, "hangup",
+// and "website FILE", which starts a remote server.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
@@ -92,6 +92,7 @@ func TestScripts(t *testing.T) {
 			"eventually": eventually,
 			"asked":      waitAsked,
 			"hangup":     hangUp,
+			"website":    runWebsite,
 		},
 	})
 }
@@ -142,8 +143,9 @@ const patience = time.Minute
 
 // A line is a script's connection to a gateway.
 type line struct {
-	client *visitor
-	result chan string
+	client  *visitor
+	result  chan string
+	website *website
 }
 
 func connected(ts *testscript.TestScript) *line {

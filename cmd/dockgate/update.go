@@ -106,6 +106,8 @@ func printUpdate(cmd *cobra.Command, name string, found daemon.Update) error {
 	paint := paintFor(out)
 	text := found.After.Ref + " is still " + pin(found.After)
 	switch {
+	case found.Plan.Spec.Remote != nil:
+		text = "is not run here, and has no image"
 	case found.Before.Pin.Digest == "":
 		text = found.After.Ref + " is " + pin(found.After)
 	case found.Before.Pin != found.After.Pin:

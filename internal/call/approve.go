@@ -109,7 +109,7 @@ func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan, wait fun
 // Offer returns what a planned server offered when it ran last; ok is false
 // if it never ran with this plan.
 func (c *Caller) Offer(ctx context.Context, made plan.Plan) (offer inventory.Offer, ok bool, err error) {
-	era, err := c.Offers.Era(ctx, made.Spec.Image.Pin.Digest)
+	era, err := c.Offers.Era(ctx, made.Spec.Program())
 	if err != nil || era == "" {
 		return inventory.Offer{}, false, err
 	}
@@ -120,7 +120,7 @@ func (c *Caller) Offer(ctx context.Context, made plan.Plan) (offer inventory.Off
 func (c *Caller) Preload(ctx context.Context, plans map[string]plan.Plan) error {
 	var wanted []inventory.Key
 	for _, made := range plans {
-		era, err := c.Offers.Era(ctx, made.Spec.Image.Pin.Digest)
+		era, err := c.Offers.Era(ctx, made.Spec.Program())
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ const maxRounds = 10
 // asks before it has a result, the client is asked here, unless it answers for
 // itself.
 func (c *Caller) exchange(ctx context.Context, order fleet.Order, r Request) (json.RawMessage, error) {
-	spoken, err := c.Offers.Era(ctx, order.Spec.Image.Pin.Digest)
+	spoken, err := c.Offers.Era(ctx, order.Spec.Program())
 	if err != nil {
 		return nil, err
 	}

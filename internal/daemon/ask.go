@@ -69,8 +69,10 @@ func (d *Daemon) Update(ctx context.Context, who principal.Principal, server str
 		progress = func(plan.Progress) {}
 	}
 	var u Update
-	if u.Before, u.After, err = d.Images.Update(ctx, d.Planner.Source(entry), progress); err != nil {
-		return Update{}, fmt.Errorf("server %q: %w", server, err)
+	if entry.Remote == nil { // else there is no image
+		if u.Before, u.After, err = d.Images.Update(ctx, d.Planner.Source(entry), progress); err != nil {
+			return Update{}, fmt.Errorf("server %q: %w", server, err)
+		}
 	}
 	d.Planner.ForgetAll() // other servers may use the same image
 	if u.Plan, err = d.Planner.Plan(ctx, who, server); err != nil {

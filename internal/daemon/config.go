@@ -35,6 +35,9 @@ type Config struct {
 	// Patience is how long a call without a progress token takes at most; zero
 	// is [call.DefaultPatience].
 	Patience Duration `yaml:"patience"`
+	// Relay is the image of the relay to servers that listen on a port; empty
+	// is [DefaultRelay].
+	Relay string `yaml:"relay"`
 	// Lists bound what clients see.
 	Lists Lists `yaml:"lists"`
 	// Install is what the installation of packages needs on this machine.

@@ -23,6 +23,7 @@ import (
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/outside"
 	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/remote"
 	"github.com/dockgate/dockgate/internal/rules"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/secret"
@@ -163,7 +164,7 @@ func (d *Daemon) wire() {
 	}
 	offers := inventory.New(d.Store, d.Store)
 	d.Fleet = fleet.New(fleet.Options{
-		Runner: d.Engine,
+		Runner: &remote.Runner{Containers: d.Engine, Relay: d.relay, Options: remote.Options{Logger: d.Logger}},
 		Client: upstream.Implementation{Name: "dockgate", Version: d.Version},
 		Eras:   offers,
 		Unlock: d.unlock,
@@ -173,7 +174,7 @@ func (d *Daemon) wire() {
 				d.Gateway.Heard(n)
 			}
 		},
-		Quota:  fleet.Quota{Running: d.Quotas.MaxRunning, Memory: d.Quotas.MaxTotalMemory},
+		Quota:  fleet.Quota{Running: d.Quotas.MaxRunning, Memory: d.Quotas.MaxTotalMemory, Remote: d.Quotas.MaxRemote},
 		Logger: d.Logger,
 
 		MaxEntries: d.Config.Lists.ToolsPerServer,

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -78,6 +79,14 @@ func (i *Images) Ensure(ctx context.Context, ref string, progress func(plan.Prog
 		return sandbox.Image{}, err
 	}
 	return known, nil
+}
+
+// DefaultRelay is the image of the relay to servers that listen on a port.
+const DefaultRelay = "dockgate/relay"
+
+// relay returns the image of the relay, and makes it present.
+func (d *Daemon) relay(ctx context.Context) (sandbox.Image, error) {
+	return d.Images.Ensure(ctx, cmp.Or(d.Config.Relay, DefaultRelay), nil)
 }
 
 // Update resolves a reference anew, asking its registry, and remembers what it

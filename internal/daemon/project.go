@@ -57,11 +57,11 @@ func (d *Daemon) narrow() error {
 	if general.quotas.MaxRunning.Max == 0 {
 		general.quotas.MaxRunning = fleet.Bound{Max: DefaultMaxRunning}
 	}
+	if general.quotas.MaxRemote.Max == 0 {
+		general.quotas.MaxRemote = fleet.Bound{Max: DefaultMaxRemote}
+	}
 	d.Quotas, d.Rules = general.quotas, general.rules
 	d.shares = sharesOf(d.Config.Admission, general)
-	for _, name := range d.Quotas.Unused {
-		d.Logger.Info("quota has no effect yet", "quota", name)
-	}
 	for _, name := range projectFiles() {
 		path := filepath.Join(d.Dir, name)
 		project, ok, err := loadProject(path)

@@ -19,6 +19,10 @@ import (
 // DefaultMaxRunning is how many servers run for one caller at a time.
 const DefaultMaxRunning = 5
 
+// DefaultMaxRemote is how many remote servers are connected for one caller at a
+// time.
+const DefaultMaxRemote = 2
+
 // Quotas bound what runs for one caller at a time. A zero bound is not set.
 type Quotas struct {
 	// MaxRunning is how many servers run; [DefaultMaxRunning] if not set.
@@ -29,8 +33,9 @@ type Quotas struct {
 	MaxTotalMemory fleet.Bound
 	// MaxCall is how long any call takes at most, a [time.Duration].
 	MaxCall fleet.Bound
-	// Unused are keys that were read and have no effect.
-	Unused []string
+	// MaxRemote is how many servers that somebody else runs are connected;
+	// [DefaultMaxRemote] if not set.
+	MaxRemote fleet.Bound
 }
 
 // A quota is one of them, with its names in files: ours, and the one that
@@ -47,11 +52,9 @@ func (q *Quotas) each() []quota {
 		{"max_memory_per_server", "max_memory_per_mcp", &q.MaxMemoryPerServer, parseSize},
 		{"max_total_memory", "", &q.MaxTotalMemory, parseSize},
 		{"max_call", "max_execution_time", &q.MaxCall, parseDuration},
+		{"max_remote", "max_gateway_mcps", &q.MaxRemote, parseCount},
 	}
 }
-
-// keyRemote is the quota of remote servers, of which there are none yet.
-const keyRemote = "max_gateway_mcps"
 
 // UnmarshalYAML reads quotas under either of their names. It returns every
 // mistake at once.
@@ -77,11 +80,6 @@ func (q *Quotas) set(name string, value *yaml.Node, seen map[*fleet.Bound]bool) 
 	if value.Kind != yaml.ScalarNode {
 		return errors.New("want a single value")
 	}
-	if name == keyRemote {
-		_, err := parseCount(value.Value)
-		q.Unused = append(q.Unused, name)
-		return err
-	}
 	for _, one := range q.each() {
 		if name != one.name && (name != one.seed || one.seed == "") {
 			continue
@@ -94,7 +92,7 @@ func (q *Quotas) set(name string, value *yaml.Node, seen map[*fleet.Bound]bool) 
 		one.bound.Max, err = one.parse(value.Value)
 		return err
 	}
-	return errors.New("is no quota; known: max_running, max_memory_per_server, max_total_memory, max_call")
+	return errors.New("is no quota; known: max_running, max_memory_per_server, max_total_memory, max_call, max_remote")
 }
 
 // The least of what a quota can be; zero would mean that there is none.
@@ -150,7 +148,7 @@ func (q Quotas) loweredBy(others Quotas) (lowered Quotas, ignored []string) {
 			ignored = append(ignored, ours.name)
 		}
 	}
-	return q, append(ignored, others.Unused...)
+	return q, ignored
 }
 
 // decode reads YAML without unknown fields.

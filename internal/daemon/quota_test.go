@@ -35,8 +35,9 @@ func TestConfigOfLimits(t *testing.T) {
 	write(t, path, `
 limits: {memory: 300MB, cpus: 0.5, pids: 64, shm: 1m, tmp: 2MiB}
 timeouts: {start: 1s, list: 2s, call: 3s, call_max: 4s, idle: 5s, stop: 6s}
-quotas: {max_running: 3, max_memory_per_server: 400MB, max_total_memory: 1GB, max_call: 20s}
+quotas: {max_running: 3, max_memory_per_server: 400MB, max_total_memory: 1GB, max_call: 20s, max_remote: 4}
 patience: 2m
+relay: example.com/relay
 `)
 	got, err := daemon.LoadConfig(path)
 	if err != nil {
@@ -51,7 +52,9 @@ patience: 2m
 			MaxMemoryPerServer: fleet.Bound{Max: 400 * mb, Place: path},
 			MaxTotalMemory:     fleet.Bound{Max: 1 << 30, Place: path},
 			MaxCall:            fleet.Bound{Max: int64(20 * time.Second), Place: path},
+			MaxRemote:          fleet.Bound{Max: 4, Place: path},
 		},
+		Relay:    "example.com/relay",
 		Patience: 120 * second,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -66,7 +69,7 @@ func TestConfigMistakes(t *testing.T) {
 		{"quotas: {max_running: [1]}", `line 1: quotas.max_running: want a single value`},
 		{"quotas: {max_memory_per_server: 5MB}", `want a size of 6MB or more`},
 		{"quotas: {max_call: 30}", `line 1: quotas.max_call: is "30", want a duration above 0, such as 30s or 5m`},
-		{"quotas: {max_remote: 2}", `line 1: quotas.max_remote: is no quota; known: max_running, `},
+		{"quotas: {max_local: 2}", `line 1: quotas.max_local: is no quota; known: max_running, `},
 		{"quotas: {\"\": 2}", `is no quota`},
 		{"quotas:\n  max_running: 2\n  max_concurrent_mcps: 2", `line 3: quotas.max_concurrent_mcps: is set twice; max_running and max_concurrent_mcps are the same`},
 		{"quotas:\n  max_running: x\n  max_call: y", "line 2: quotas.max_running: is \"x\", want a whole number above 0\n  line 3: quotas.max_call: is \"y\""},
@@ -107,12 +110,15 @@ func TestProjectQuotas(t *testing.T) {
 		name                   string
 		user, dockgate, goEnt  string
 		running, memory, total int64
+		remote                 int64 // 2 if zero
 		call                   time.Duration
 		place                  string // of what bounds the running servers, in the folder
 		said                   []string
 	}{
 		{name: "nothing", running: 5},
-		{name: "the file as published", goEnt: limitsFile, running: 5, memory: 500 * mb, call: 30 * time.Second, place: ".go-ent/mcp-limits.yaml", said: []string{"quota=max_gateway_mcps"}},
+		{name: "the file as published", goEnt: limitsFile, running: 5, memory: 500 * mb, call: 30 * time.Second, place: ".go-ent/mcp-limits.yaml"},
+		{name: "fewer remote ones", dockgate: "quotas: {max_remote: 1}", running: 5, remote: 1},
+		{name: "not more remote ones", dockgate: "quotas: {max_gateway_mcps: 3}", running: 5, said: []string{"quota=max_remote"}},
 		{name: "lower", dockgate: "quotas: {max_running: 2, max_total_memory: 1GB}", running: 2, total: 1 << 30, place: ".dockgate/mcp-limits.yaml"},
 		{name: "not higher than the default", dockgate: "quotas: {max_running: 50}", running: 5, said: []string{"quota=max_running"}},
 		{
@@ -147,14 +153,18 @@ func TestProjectQuotas(t *testing.T) {
 				o.Config.Quotas = config.Quotas
 			}
 			got := open(t, o).Quotas
+			remote := tt.remote
+			if remote == 0 {
+				remote = daemon.DefaultMaxRemote
+			}
 			place := tt.place
 			if place != "" {
 				place = filepath.Join(o.Dir, place)
 			}
 			if got.MaxRunning != (fleet.Bound{Max: tt.running, Place: place}) || got.MaxMemoryPerServer.Max != tt.memory ||
-				got.MaxTotalMemory.Max != tt.total || got.MaxCall.Max != int64(tt.call) {
-				t.Errorf("Quotas = %+v, want %d running by %s, %d bytes each, %d in all, calls of %v",
-					got, tt.running, place, tt.memory, tt.total, tt.call)
+				got.MaxTotalMemory.Max != tt.total || got.MaxCall.Max != int64(tt.call) || got.MaxRemote.Max != remote {
+				t.Errorf("Quotas = %+v, want %d running by %s, %d bytes each, %d in all, calls of %v, %d remote",
+					got, tt.running, place, tt.memory, tt.total, tt.call, remote)
 			}
 			if n := strings.Count(log.String(), " quota="); n != len(tt.said) {
 				t.Errorf("said of %d quotas that they have no effect, want %q:\n%s", n, tt.said, log.String())
@@ -236,7 +246,7 @@ func FuzzQuotas(f *testing.F) {
 		if err := yaml.Unmarshal([]byte(text), &q); err != nil {
 			return
 		}
-		for _, bound := range []fleet.Bound{q.MaxRunning, q.MaxMemoryPerServer, q.MaxTotalMemory, q.MaxCall} {
+		for _, bound := range []fleet.Bound{q.MaxRunning, q.MaxMemoryPerServer, q.MaxTotalMemory, q.MaxCall, q.MaxRemote} {
 			if bound.Max < 0 || bound.Place != "" {
 				t.Errorf("Unmarshal(%q) = %+v, want bounds above 0 that come from nowhere", text, q)
 			}

@@ -59,7 +59,7 @@ func (d *Daemon) rulesFor(who principal.Principal) rules.Rules { return d.share(
 
 func (d *Daemon) quotaFor(who principal.Principal) (quota fleet.Quota, maxCall time.Duration) {
 	q := d.share(who).quotas
-	return fleet.Quota{Running: q.MaxRunning, Memory: q.MaxTotalMemory}, time.Duration(q.MaxCall.Max)
+	return fleet.Quota{Running: q.MaxRunning, Memory: q.MaxTotalMemory, Remote: q.MaxRemote}, time.Duration(q.MaxCall.Max)
 }
 
 // exposedTo returns the groups that are listed for a caller.

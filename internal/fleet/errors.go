@@ -40,7 +40,7 @@ func (e *StartError) Error() string {
 	switch {
 	case errors.As(e.Err, &full):
 		return full.Error()
-	case e.Exit != nil:
+	case e.Exit != nil && e.Exit.Reason == "":
 		text = fmt.Sprintf("start server %q: it %s before it answered", e.Server, e.Exit)
 	case errors.As(e.Err, &late):
 		text = late.Error()
@@ -81,6 +81,9 @@ const killed = 137
 // afterExit is a hint for a server that went by itself. An engine under load
 // misses some of the kernel's reports of memory that ran out.
 func afterExit(server string, exit sandbox.Exit) string {
+	if exit.Reason != "" { // nothing of it is here to be seen
+		return ""
+	}
 	if exit.Code == killed {
 		return "the kernel kills what passes its memory limit: if it needs more, raise limits.memory of " + server + "; " + seeLogs(server)
 	}

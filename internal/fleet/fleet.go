@@ -29,18 +29,19 @@ import (
 	"github.com/dockgate/dockgate/internal/upstream"
 )
 
-// A Runner starts containers: the one seam to the engine.
+// A Runner starts containers, and reaches servers elsewhere: the one seam to
+// the engine.
 type Runner interface {
 	// Start follows the contract of [sandbox.Process].
 	Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error)
 }
 
-// Eras remembers which generation of the protocol an image speaks.
+// Eras remembers which generation of the protocol a server speaks.
 type Eras interface {
-	// Era returns what was learned of an image, by the digest of its pin, or "".
-	Era(ctx context.Context, image string) (string, error)
+	// Era returns what was learned of a server, by [sandbox.Spec.Program], or "".
+	Era(ctx context.Context, program string) (string, error)
 	// PutEra keeps what was learned.
-	PutEra(ctx context.Context, image, era string) error
+	PutEra(ctx context.Context, program, era string) error
 }
 
 // An Order says what to run, and for whom.

@@ -172,8 +172,8 @@ func (f *Fleet) launch(ctx context.Context, i *instance) error {
 	if err != nil {
 		return err
 	}
-	image := spec.Image.Pin.Digest
-	era, err := f.opts.Eras.Era(ctx, image)
+	program := spec.Program()
+	era, err := f.opts.Eras.Era(ctx, program)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (f *Fleet) launch(ctx context.Context, i *instance) error {
 		return err
 	}
 	if learned := string(i.session.Era()); learned != era {
-		return f.opts.Eras.PutEra(ctx, image, learned)
+		return f.opts.Eras.PutEra(ctx, program, learned)
 	}
 	return nil
 }

@@ -27,6 +27,9 @@ type Quota struct {
 	Running Bound
 	// Memory is the sum of their memory limits, in bytes.
 	Memory Bound
+	// Remote is how many servers that somebody else runs are connected; they
+	// count in nothing else.
+	Remote Bound
 	// Waiting is how many orders wait for a place, before the next is refused
 	// at once; zero is [DefaultWaiting].
 	Waiting int
@@ -41,7 +44,7 @@ const maxQueued = time.Minute
 // A QuotaError is a server for which there is no place.
 type QuotaError struct {
 	Server string
-	// Setting is the quota: "max_running" or "max_total_memory".
+	// Setting is the quota: "max_running", "max_total_memory" or "max_remote".
 	Setting string
 	Bound   Bound
 	// Wanted is what the server alone needs of the quota, if that is too much.
@@ -68,8 +71,8 @@ func (e *QuotaError) Error() string {
 			holders[i] = h.Server + " (1 call)"
 		}
 	}
-	text := fmt.Sprintf("%s: no place for server %q, because no more than %s may run; in use by %s",
-		e.Code(), e.Server, e.amount(e.Bound.Max), strings.Join(holders, ", "))
+	text := fmt.Sprintf("%s: no place for server %q, because no more than %s may %s; in use by %s",
+		e.Code(), e.Server, e.amount(e.Bound.Max), e.verb(), strings.Join(holders, ", "))
 	if e.Waiting > 0 {
 		text += fmt.Sprintf("; waiting: %d", e.Waiting)
 	}
@@ -80,11 +83,24 @@ func (e *QuotaError) amount(n int64) string {
 	if e.Setting == "max_total_memory" {
 		return units.BytesSize(float64(n)) + " of memory"
 	}
-	if n == 1 {
-		return "1 server"
+	kind := "server"
+	if e.Setting == settingRemote {
+		kind = "remote server"
 	}
-	return fmt.Sprintf("%d servers", n)
+	if n == 1 {
+		return "1 " + kind
+	}
+	return fmt.Sprintf("%d %ss", n, kind)
 }
+
+func (e *QuotaError) verb() string {
+	if e.Setting == settingRemote {
+		return "be connected"
+	}
+	return "run"
+}
+
+const settingRemote = "max_remote"
 
 // Code says what kind of failure it is.
 func (e *QuotaError) Code() string { return "QUOTA_EXCEEDED" }
@@ -110,14 +126,25 @@ type waiter struct {
 }
 
 // A load is what an owner's servers take of a quota.
-type load struct{ running, memory int64 }
+type load struct{ running, memory, remote int64 }
 
-func (l load) with(o Order) load {
-	return load{l.running + 1, l.memory + o.Spec.Limits.Memory}
+func (l load) with(o Order) load { return l.add(o, 1) }
+
+func (l load) without(i *instance) load { return l.add(i.order, -1) }
+
+func (l load) add(o Order, n int64) load {
+	if o.Spec.Remote != nil {
+		l.remote += n
+		return l
+	}
+	l.running += n
+	l.memory += n * o.Spec.Limits.Memory
+	return l
 }
 
-func (l load) without(i *instance) load {
-	return load{l.running - 1, l.memory - i.order.Spec.Limits.Memory}
+// rivals reports whether two orders may want the same place.
+func (o Order) rivals(other Order) bool {
+	return o.Owner == other.Owner && (o.Spec.Remote == nil) == (other.Spec.Remote == nil)
 }
 
 // exceeded returns the setting that a load is beyond, or "".
@@ -127,6 +154,8 @@ func (q Quota) exceeded(l load) (setting string, bound Bound) {
 		return "max_running", q.Running
 	case q.Memory.Max > 0 && l.memory > q.Memory.Max:
 		return "max_total_memory", q.Memory
+	case q.Remote.Max > 0 && l.remote > q.Remote.Max:
+		return settingRemote, q.Remote
 	}
 	return "", Bound{}
 }
@@ -139,10 +168,10 @@ func (f *Fleet) quota(o Order) Quota {
 	return o.Quota
 }
 
-// of returns the instances that count for an owner. f.mu is held.
-func (f *Fleet) of(owner string) (owned []*instance, total load) {
+// of returns the instances that have places which an order may want. f.mu is held.
+func (f *Fleet) of(o Order) (owned []*instance, total load) {
 	for _, i := range f.all() {
-		if i.order.Owner == owner {
+		if i.order.rivals(o) {
 			owned = append(owned, i)
 			total = total.with(i.order)
 		}
@@ -162,7 +191,7 @@ func (f *Fleet) fits(o Order) error {
 
 // room reports whether there is a place now. f.mu is held.
 func (f *Fleet) room(o Order) bool {
-	_, total := f.of(o.Owner)
+	_, total := f.of(o)
 	setting, _ := f.quota(o).exceeded(total.with(o))
 	return setting == ""
 }
@@ -173,7 +202,7 @@ func (f *Fleet) clear(o Order) bool {
 	if f.room(o) {
 		return true
 	}
-	owned, total := f.of(o.Owner)
+	owned, total := f.of(o)
 	total = total.with(o)
 	var idle []*instance
 	for _, i := range owned {
@@ -199,9 +228,9 @@ func (f *Fleet) clear(o Order) bool {
 	return false
 }
 
-// turn reports whether no order of the same owner came before. f.mu is held.
+// turn reports whether no order for the same places came before. f.mu is held.
 func (f *Fleet) turn(o Order, w *waiter) bool {
-	i := slices.IndexFunc(f.queue, func(other *waiter) bool { return other.order.Owner == o.Owner })
+	i := slices.IndexFunc(f.queue, func(other *waiter) bool { return other.order.rivals(o) })
 	return i < 0 || f.queue[i] == w
 }
 
@@ -273,7 +302,7 @@ func (f *Fleet) linger(ctx context.Context, w *waiter) error {
 
 // full says who has the places. f.mu is held.
 func (f *Fleet) full(o Order) *QuotaError {
-	owned, total := f.of(o.Owner)
+	owned, total := f.of(o)
 	e := &QuotaError{Server: o.Spec.Server, Waiting: f.waiting(o.Owner)}
 	e.Setting, e.Bound = f.quota(o).exceeded(total.with(o))
 	for _, i := range owned {

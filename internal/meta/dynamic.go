@@ -56,6 +56,7 @@ func (d *Desk) find(ctx context.Context, client call.Client, arguments json.RawM
 		if err != nil {
 			return nil, err
 		}
+		known = known || entry.Remote != nil // there is nothing to be pulled
 		server := found{
 			Name: name, Title: entry.Title, Description: entry.Description, Source: string(entry.Origin.Kind),
 			Installed: known, Active: slices.Contains(active, name), Config: entry.Config,

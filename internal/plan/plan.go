@@ -121,6 +121,9 @@ func (p *Planner) Plan(ctx context.Context, who principal.Principal, server stri
 	if err != nil {
 		return Plan{}, err
 	}
+	if entry.Remote != nil {
+		return p.compile(ctx, who, entry, sandbox.Image{}, forgotten)
+	}
 	image, ok, err := p.Images.Known(ctx, p.Source(entry))
 	if err != nil {
 		return Plan{}, err
@@ -146,6 +149,9 @@ func (p *Planner) Prepare(ctx context.Context, who principal.Principal, server s
 	}
 	if err := entry.CheckSettings(settings); err != nil {
 		return Plan{}, err
+	}
+	if entry.Remote != nil {
+		return p.compile(ctx, who, entry, sandbox.Image{}, forgotten)
 	}
 	if progress == nil {
 		progress = func(Progress) {}
@@ -177,16 +183,11 @@ func Supported(entry catalog.Server) error {
 	switch entry.Runs() {
 	case catalog.KindUnsupported:
 		reason = entry.Unsupported
-	case catalog.KindRemote:
-		reason = "remote servers are not supported yet"
-	case catalog.KindProgram, catalog.KindExec:
+	case catalog.KindRemote, catalog.KindProgram, catalog.KindExec:
 	case catalog.KindTools:
 		reason = "servers with a container for each call of a tool are not supported yet"
 	case catalog.KindContainer:
-		switch {
-		case entry.HTTP != nil:
-			reason = "servers that listen on a port of their container are not supported yet"
-		case len(entry.Helpers) > 0:
+		if len(entry.Helpers) > 0 {
 			reason = "servers that need other containers (" + helpers(entry) + ") are not supported yet"
 		}
 	}
@@ -209,7 +210,12 @@ func (p *Planner) compile(ctx context.Context, who principal.Principal, entry ca
 	if err != nil {
 		return Plan{}, err
 	}
-	spec, err := sandbox.Compile(entry, settings, image, p.Host)
+	var spec sandbox.Spec
+	if entry.Remote != nil {
+		spec, err = sandbox.CompileRemote(entry, settings, who.ID)
+	} else {
+		spec, err = sandbox.Compile(entry, settings, image, p.Host)
+	}
 	if err != nil {
 		return Plan{}, err
 	}

@@ -132,7 +132,6 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"gitt", &unknown, `unknown server "gitt"; the nearest are git, gitlab, away`},
 		{"later", &unsupported, `server "later" cannot be run: needs the npm package later`},
-		{"away", &unsupported, `server "away" cannot be run: remote servers are not supported yet`},
 		{"git", &settings, `server "git": setting "mode" is required`},
 	}
 	for _, tt := range tests {
@@ -149,6 +148,29 @@ func TestRefusals(t *testing.T) {
 		if _, err := d.Plan(t.Context(), principal.Local, tt.server); !errors.As(err, tt.kind) || err.Error() != tt.want {
 			t.Errorf("Plan(%s) = %v, want %s", tt.server, err, tt.want)
 		}
+	}
+}
+
+// A remote server needs no image, and is another one for each principal.
+func TestRemote(t *testing.T) {
+	d := newDesk(t)
+	made, err := d.Plan(t.Context(), principal.Local, "away")
+	if err != nil {
+		t.Fatalf("Plan(away) = %v, want nil", err)
+	}
+	prepared, err := d.Prepare(t.Context(), principal.Local, "away", nil)
+	if err != nil || prepared.Digest != made.Digest || prepared.GrantDigest != made.GrantDigest {
+		t.Errorf("Prepare(away) = %s, %v, want the plan %s", prepared.Digest, err, made.Digest)
+	}
+	other, err := d.Plan(t.Context(), principal.Principal{ID: "other"}, "away")
+	if err != nil || other.Digest == made.Digest {
+		t.Errorf("Plan(away) of another principal = %s, %v, want another digest", other.Digest, err)
+	}
+	if other.GrantDigest != made.GrantDigest || other.Spec.Program() != made.Spec.Program() {
+		t.Error("a remote server asks for other rights for another principal, want the same")
+	}
+	if len(d.ensured) > 0 {
+		t.Errorf("planning a remote server pulled %v, want nothing", d.ensured)
 	}
 }
 
