@@ -48,14 +48,14 @@ func readLines[V any](path string) ([]V, error) {
 	return all, nil
 }
 
-// readCorpus returns the servers of a corpus or a catalog, and the id of each
-// tool by server and name.
-func readCorpus(path string) ([]search.Server, map[[2]string]string, error) {
+// readCorpus returns the servers of a corpus or a catalog, and the ids of each
+// tool by server and name: a corpus may have a tool twice.
+func readCorpus(path string) ([]search.Server, map[[2]string][]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	ids := make(map[[2]string]string)
+	ids := make(map[[2]string][]string)
 	if trimmed := bytes.TrimSpace(text); len(trimmed) == 0 || trimmed[0] != '{' {
 		servers, err := readCatalog(text)
 		if err != nil {
@@ -63,7 +63,7 @@ func readCorpus(path string) ([]search.Server, map[[2]string]string, error) {
 		}
 		for _, s := range servers {
 			for _, t := range s.Tools {
-				ids[[2]string{s.Name, t.Name}] = s.Name + "/" + t.Name
+				ids[[2]string{s.Name, t.Name}] = []string{s.Name + "/" + t.Name}
 			}
 		}
 		return servers, ids, nil
@@ -84,7 +84,8 @@ func readCorpus(path string) ([]search.Server, map[[2]string]string, error) {
 		servers[i].Tools = append(servers[i].Tools, search.Tool{
 			Name: l.Name, Description: l.Description, Parameters: search.ParametersOf(l.Schema),
 		})
-		ids[[2]string{l.Server, l.Name}] = l.ID
+		key := [2]string{l.Server, l.Name}
+		ids[key] = append(ids[key], l.ID)
 	}
 	return servers, ids, nil
 }

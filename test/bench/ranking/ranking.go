@@ -102,17 +102,21 @@ func Measure(corpus, queries, kind string) (Report, error) {
 		return Report{}, fmt.Errorf("%s: no queries", queries)
 	}
 	build := search.NewTools
-	id := func(h search.Hit) string { return ids[[2]string{h.Server, h.Tool}] }
+	id := func(h search.Hit) []string { return ids[[2]string{h.Server, h.Tool}] }
 	if kind == "servers" {
 		build = search.NewServers
-		id = func(h search.Hit) string { return h.Server }
+		id = func(h search.Hit) []string { return []string{h.Server} }
 	}
 	index, report := measureBuild(func() *search.Index { return build(servers) })
 	tallies := map[string]*tally{"": {}}
 	for _, q := range all {
 		var found []string
 		for _, hit := range index.Search(search.Query{Text: q.Query, Limit: depth}) {
-			found = append(found, id(hit))
+			for _, one := range id(hit) {
+				if !slices.Contains(found, one) {
+					found = append(found, one)
+				}
+			}
 		}
 		tallies[""].add(found, q.Groups)
 		if q.Kind != "" {
