@@ -34,6 +34,8 @@ type Issuer struct {
 	storage *issuerStorage
 	down    atomic.Bool
 	asked   atomic.Int64
+	// lifetime is of the tokens that people get.
+	lifetime atomic.Int64
 }
 
 // NewIssuer starts an issuer.
@@ -41,15 +43,25 @@ func NewIssuer(t *testing.T) *Issuer {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
 	i := &Issuer{URL: "http://" + server.Listener.Addr().String()}
-	i.storage = &issuerStorage{Storage: storage.NewStorage(storage.NewUserStore(i.URL))}
+	i.storage = &issuerStorage{Storage: storage.NewStorage(storage.NewUserStore(i.URL)), clients: map[string]op.Client{}}
+	i.lifetime.Store(int64(time.Hour))
 	i.storage.rotate(t)
 	provider := exampleop.SetupServer(i.URL, i.storage, slog.New(slog.DiscardHandler), false)
 	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if i.down.Load() {
 			panic(http.ErrAbortHandler) // the connection breaks, with no answer
 		}
-		if r.URL.Path == "/keys" {
+		switch r.URL.Path {
+		case "/keys":
 			i.asked.Add(1)
+		case "/register":
+			i.register(w, r)
+			return
+		case "/.well-known/openid-configuration":
+			i.describe(w, r, provider)
+			return
+		case "/auth":
+			i.storage.order(Request{Audience: r.URL.Query()["resource"], For: time.Duration(i.lifetime.Load())})
 		}
 		provider.ServeHTTP(w, r)
 	})
@@ -69,6 +81,14 @@ func (i *Issuer) Break() { i.down.Store(true) }
 
 // Mend makes it reachable again.
 func (i *Issuer) Mend() { i.down.Store(false) }
+
+// Lasts sets how long the tokens are good that people get from now on.
+func (i *Issuer) Lasts(d time.Duration) {
+	i.lifetime.Store(int64(d))
+	i.storage.mu.Lock()
+	defer i.storage.mu.Unlock()
+	i.storage.next.For = d
+}
 
 // Asked is how often its keys were fetched.
 func (i *Issuer) Asked() int64 { return i.asked.Load() }
@@ -122,6 +142,10 @@ type issuerStorage struct {
 	key   *rsa.PrivateKey
 	count int
 	next  Request
+	// clients are those that have registered.
+	clients   map[string]op.Client
+	revoked   bool
+	refreshed int
 }
 
 func (s *issuerStorage) rotate(t *testing.T) {
@@ -175,13 +199,57 @@ func (s *issuerStorage) KeySet(context.Context) ([]op.Key, error) {
 
 // CreateAccessToken implements [op.Storage].
 func (s *issuerStorage) CreateAccessToken(ctx context.Context, request op.TokenRequest) (string, time.Time, error) {
-	id, expires, err := s.Storage.CreateAccessToken(ctx, request)
+	id, expires, err := s.Storage.CreateAccessToken(ctx, plain(request))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.next.For != 0 {
 		expires = time.Now().Add(s.next.For)
 	}
 	return id, expires, err
+}
+
+// CreateAccessAndRefreshTokens implements [op.Storage].
+func (s *issuerStorage) CreateAccessAndRefreshTokens(ctx context.Context, request op.TokenRequest, current string) (id, refresh string, expires time.Time, err error) {
+	id, refresh, expires, err = s.Storage.CreateAccessAndRefreshTokens(ctx, plain(request), current)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next.For != 0 {
+		expires = time.Now().Add(s.next.For)
+	}
+	if current != "" {
+		s.refreshed++
+	}
+	return id, refresh, expires, err
+}
+
+// AuthRequestByCode implements [op.Storage].
+func (s *issuerStorage) AuthRequestByCode(ctx context.Context, code string) (op.AuthRequest, error) {
+	request, err := s.Storage.AuthRequestByCode(ctx, code)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return forResource{request, s.next.Audience}, err
+}
+
+// TokenRequestByRefreshToken implements [op.Storage].
+func (s *issuerStorage) TokenRequestByRefreshToken(ctx context.Context, token string) (op.RefreshTokenRequest, error) {
+	request, err := s.Storage.TokenRequestByRefreshToken(ctx, token)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && s.revoked {
+		err = op.ErrInvalidRefreshToken
+	}
+	return refreshFor{request, s.next.Audience}, err
+}
+
+// GetClientByClientID implements [op.Storage].
+func (s *issuerStorage) GetClientByClientID(ctx context.Context, id string) (op.Client, error) {
+	s.mu.Lock()
+	registered := s.clients[id]
+	s.mu.Unlock()
+	if registered != nil {
+		return registered, nil
+	}
+	return s.Storage.GetClientByClientID(ctx, id)
 }
 
 // ClientCredentials implements [op.ClientCredentialsStorage].
@@ -197,6 +265,9 @@ func (s *issuerStorage) ClientCredentials(ctx context.Context, id, secret string
 type signedClient struct{ op.Client }
 
 func (signedClient) AccessTokenType() op.AccessTokenType { return op.AccessTokenTypeJWT }
+
+// IsScopeAllowed allows all.
+func (signedClient) IsScopeAllowed(string) bool { return true }
 
 // RestrictAdditionalAccessTokenScopes keeps all scopes.
 func (signedClient) RestrictAdditionalAccessTokenScopes() func([]string) []string {
