@@ -79,6 +79,11 @@ func active(ctx context.Context, d *daemon.Daemon) ([]string, error) {
 	return d.Active.Active(ctx, principal.Local)
 }
 
+// enabled are the servers that the user can use.
+func enabled(ctx context.Context, d *daemon.Daemon) ([]string, error) {
+	return d.Desk.Enabled(ctx, principal.Local)
+}
+
 func approved(_ context.Context, d *daemon.Daemon) ([]string, error) {
 	var names []string
 	for _, a := range d.Book.Approvals() {

@@ -201,7 +201,13 @@ func (e *usageError) Hint() string {
 // exitCode maps an error to the exit code of the process.
 func exitCode(err error) int {
 	var usage *usageError
-	if errors.As(err, &usage) {
+	var own *exitError
+	switch {
+	case errors.As(err, &own):
+		return own.code
+	case errors.As(err, &usage) && usage.cmd.Annotations[usageExit] != "":
+		return 1
+	case errors.As(err, &usage):
 		return 2
 	}
 	switch call.Code(err) {

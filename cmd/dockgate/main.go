@@ -58,7 +58,10 @@ func untilSignal() (context.Context, func()) {
 
 // report prints an error, and what the user can do, for people.
 func report(err error) {
-	fmt.Fprintf(os.Stderr, "dockgate: error: %s\n", cleanLines(phrase(err.Error())))
+	var own *exitError
+	if !errors.As(err, &own) || !own.shown {
+		fmt.Fprintf(os.Stderr, "dockgate: error: %s\n", cleanLines(phrase(err.Error())))
+	}
 	var hinted interface{ Hint() string }
 	if errors.As(err, &hinted) && hinted.Hint() != "" {
 		fmt.Fprintf(os.Stderr, "dockgate: hint: %s\n", cleanLines(phrase(hinted.Hint())))
@@ -76,7 +79,8 @@ behind one endpoint. No server runs before a person has approved what it is and
 what it may do.
 
 Exit codes: 0 done, 1 failed, 2 used wrongly, 5 an approval is pending or
-denied, 130 interrupted. The first Ctrl-C ends what is under way and cleans up;
+denied, 130 interrupted; list, search, tools, inspect and execute have others,
+which their help says. The first Ctrl-C ends what is under way and cleans up;
 the second ends the process.`,
 		Example: `  dockgate catalog ls
   dockgate add filesystem --set paths=$HOME/notes
@@ -91,11 +95,13 @@ the second ends the process.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd: cmd, err: err} })
 	root.AddGroup(
 		&cobra.Group{ID: groupServers, Title: "Servers:"},
+		&cobra.Group{ID: groupTools, Title: "Tools:"},
 		&cobra.Group{ID: groupClients, Title: "MCP clients:"},
 		&cobra.Group{ID: groupApproval, Title: "Approval, access and record:"},
 		&cobra.Group{ID: groupRunning, Title: "What runs:"},
 	)
-	addGroup(root, groupServers, newServe(&f), newCatalog(&f), newImport(&f), newAdd(&f), newRemove(&f), newList(&f), newPlan(&f), newExplain(&f), newUpdate(&f), newDemo(&f))
+	addGroup(root, groupServers, newServe(&f), newCatalog(&f), newImport(&f), newAdd(&f), newRemove(&f), newPlan(&f), newUpdate(&f), newDemo(&f))
+	addGroup(root, groupTools, newList(&f), newSearch(&f), newTools(&f), newInspect(&f), newExecute(&f), newExplain(&f))
 	addGroup(root, groupClients, newConnect(&f), newDisconnect(&f))
 	addGroup(root, groupApproval, newApprove(&f), newDeny(&f), newRevoke(&f), newApprovals(&f), newToken(&f), newAudit(&f))
 	addGroup(root, groupRunning, newPs(&f), newStats(&f), newLogs(&f), newStop(&f), newImages(&f), newDoctor(&f))
@@ -105,6 +111,7 @@ the second ends the process.`,
 
 const (
 	groupServers  = "servers"
+	groupTools    = "tools"
 	groupClients  = "clients"
 	groupApproval = "approval"
 	groupRunning  = "running"

@@ -127,7 +127,7 @@ func TestNewFinding(t *testing.T) {
 		t.Errorf("NewFinding(error) = %+v, want broken without a hint", plain)
 	}
 	hinted := daemon.NewFinding("x", "fine", &daemon.InactiveError{Server: "x"})
-	if !strings.Contains(hinted.Hint, "dockgate ls") {
+	if !strings.Contains(hinted.Hint, "dockgate list") {
 		t.Errorf("NewFinding(error with a hint) = %+v, want the hint", hinted)
 	}
 }

@@ -46,6 +46,23 @@ func (d *Daemon) run(ctx context.Context, serve func(context.Context) error) err
 	return group.Wait()
 }
 
+// Beside does what a command needs that makes calls and serves nobody, while
+// it makes them: it sees what people decide elsewhere, and keeps its containers.
+func (d *Daemon) Beside(ctx context.Context, do func(context.Context) error) error {
+	if err := d.Audit.Open(); err != nil {
+		return err
+	}
+	beside, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	group, beside := errgroup.WithContext(beside)
+	group.Go(func() error { return d.Book.Run(beside) })
+	group.Go(func() error { return d.Engine.Keep(beside) })
+	group.Go(func() error {
+		defer cancel()
+		return do(ctx)
+	})
+	return group.Wait()
+}
+
 // watchEvery is how soon another process's change of the active servers is seen.
 const watchEvery = 250 * time.Millisecond
 

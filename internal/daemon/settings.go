@@ -160,4 +160,4 @@ func (e *InactiveError) Error() string {
 }
 
 // Hint says where the active ones are listed.
-func (e *InactiveError) Hint() string { return "list what is active with: dockgate ls" }
+func (e *InactiveError) Hint() string { return "list what is active with: dockgate list" }
