@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,6 +25,7 @@ type connectFlags struct {
 	out     output
 	docker  bool
 	print   bool
+	adopt   bool
 	file    string
 	image   string
 	volume  string
@@ -45,14 +48,22 @@ The entry starts this program with the --state, --config, --catalog, --host and
 --context that are given here or in the environment. With --docker it starts the
 gateway's image instead, and tells it of the host: your home folder (read only,
 so that servers can get folders of it), your user, and the project, which is the
-repository that you are in unless --project names another.` + exits,
+repository that you are in unless --project names another.
+
+With --import the client's other servers move behind the gateway, if they can be
+run there: into your own catalog, active for you, and out of the client's file.
+Values that look like secrets stay in that file, as variables of the gateway.
+"dockgate disconnect" puts the servers back.` + exits,
 		Example: `  dockgate connect
-  dockgate connect claude-desktop
+  dockgate connect claude-desktop --import
   dockgate connect vscode --file .vscode/mcp.json
   dockgate connect cursor --docker --folder /srv/data --print`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: once(complete(clientNames)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.checkConnect(cmd, own); err != nil {
+				return err
+			}
 			switch {
 			case len(args) == 0 && own.print:
 				return f.printEntry(cmd, own, "")
@@ -67,6 +78,7 @@ repository that you are in unless --project names another.` + exits,
 	set := cmd.Flags()
 	set.BoolVar(&own.docker, "docker", false, "start the gateway's image instead of this program")
 	set.BoolVar(&own.print, "print", false, "print the entry and change nothing")
+	set.BoolVar(&own.adopt, "import", false, "move the client's other servers behind the gateway")
 	set.StringVar(&own.file, "file", "", "configuration `file` instead of the client's usual one, such as .vscode/mcp.json")
 	set.StringVar(&own.image, "image", outside.Image, "`image` of the gateway, with --docker")
 	set.StringVar(&own.volume, "volume", outside.Volume, "`volume` with the gateway's state, with --docker")
@@ -74,6 +86,19 @@ repository that you are in unless --project names another.` + exits,
 	set.StringArrayVar(&own.folders, "folder", nil, "other `folder` that servers can get, with --docker; repeatable")
 	own.out.flag(cmd)
 	return cmd
+}
+
+// checkConnect refuses flags of the one form of the gateway with the other.
+func (f *flags) checkConnect(cmd *cobra.Command, own connectFlags) error {
+	if own.docker && (f.state != "" || f.config != "" || len(f.catalogs) > 0) {
+		return &usageError{cmd: cmd, err: errors.New("--state, --config and --catalog are not for --docker: the image has its state in a volume, and reads ~/.config/dockgate")}
+	}
+	for _, name := range []string{"image", "volume", "project", "folder"} {
+		if !own.docker && cmd.Flags().Changed(name) {
+			return &usageError{cmd: cmd, err: fmt.Errorf("--%s is for --docker", name)}
+		}
+	}
+	return nil
 }
 
 func newDisconnect(f *flags) *cobra.Command {
@@ -161,18 +186,36 @@ func (f *flags) connect(cmd *cobra.Command, own connectFlags, name string) error
 	if err != nil {
 		return err
 	}
-	command, err := f.command(cmd, own)
+	adopted, err := f.adopt(cmd, own, c, path)
 	if err != nil {
 		return err
 	}
-	change, err := c.Connect(path, command)
+	command, err := f.command(cmd, own, adopted)
+	if err != nil {
+		return err
+	}
+	change, err := c.Connect(path, command, adopted.Moved...)
 	if err != nil {
 		return err
 	}
 	return own.out.print(cmd, struct {
 		client.Change
+		adoption
 		Entry client.Command `json:"entry"`
-	}{change, command}, func() error { tellConnected(cmd, c, change); return nil })
+	}{change, adopted, withoutValues(command)}, func() error {
+		tellConnected(cmd, c, change)
+		tellAdopted(cmd, adopted)
+		return nil
+	})
+}
+
+// withoutValues is a command that can be shown: its variables may be secrets.
+func withoutValues(command client.Command) client.Command {
+	command.Env = maps.Clone(command.Env)
+	for name := range command.Env {
+		command.Env[name] = "…"
+	}
+	return command
 }
 
 func tellConnected(cmd *cobra.Command, c client.Client, change client.Change) {
@@ -204,6 +247,9 @@ func tellDisconnected(cmd *cobra.Command, c client.Client, change client.Change)
 		tell(cmd, "%s is disconnected: %s was changed", c.Title, change.Path)
 		tell(cmd, "  as it was: %s", change.Backup)
 	}
+	if len(change.PutBack) > 0 {
+		tell(cmd, "  put back: %s; your own catalog has them still", strings.Join(change.PutBack, ", "))
+	}
 	tell(cmd, "next: %s", change.Next)
 }
 
@@ -214,7 +260,7 @@ func (f *flags) printEntry(cmd *cobra.Command, own connectFlags, name string) er
 	if err != nil {
 		return err
 	}
-	command, err := f.command(cmd, own)
+	command, err := f.command(cmd, own, adoption{})
 	if err != nil {
 		return err
 	}
@@ -229,17 +275,12 @@ func (f *flags) printEntry(cmd *cobra.Command, own connectFlags, name string) er
 }
 
 // command returns what a client is to start.
-func (f *flags) command(cmd *cobra.Command, own connectFlags) (client.Command, error) {
+func (f *flags) command(cmd *cobra.Command, own connectFlags, adopted adoption) (client.Command, error) {
 	if here, inside := outside.Read(os.LookupEnv); inside {
 		return client.Command{Program: "docker", Args: append(here.Run(), "serve")}, nil
 	}
 	if own.docker {
-		return f.dockerCommand(cmd, own)
-	}
-	for _, name := range []string{"image", "volume", "project", "folder"} {
-		if cmd.Flags().Changed(name) {
-			return client.Command{}, &usageError{cmd: cmd, err: fmt.Errorf("--%s is for --docker", name)}
-		}
+		return f.dockerCommand(cmd, own, adopted)
 	}
 	program, err := ownPath()
 	if err != nil {
@@ -272,7 +313,7 @@ func (f *flags) command(cmd *cobra.Command, own connectFlags) (client.Command, e
 		}
 		args = append(args, "--catalog", path)
 	}
-	return client.Command{Program: program, Args: args}, nil
+	return client.Command{Program: program, Args: args, Env: adopted.env}, nil
 }
 
 // ownPath is where this program is: as the shell finds it, if it does, because
@@ -301,10 +342,7 @@ func ownPath() (string, error) {
 
 // dockerCommand returns the command of the image form, with what it is told of
 // this machine.
-func (f *flags) dockerCommand(cmd *cobra.Command, own connectFlags) (client.Command, error) {
-	if f.state != "" || f.config != "" || len(f.catalogs) > 0 {
-		return client.Command{}, &usageError{cmd: cmd, err: errors.New("--state, --config and --catalog are for the program, not for --docker: the image has its state in a volume, and reads dockgate/config.yaml of your configuration folder")}
-	}
+func (f *flags) dockerCommand(cmd *cobra.Command, own connectFlags, adopted adoption) (client.Command, error) {
 	options, err := f.surroundings()
 	if err != nil {
 		return client.Command{}, err
@@ -333,7 +371,12 @@ func (f *flags) dockerCommand(cmd *cobra.Command, own connectFlags) (client.Comm
 		}
 		c.Socket = socketFor(socket, options.Home)
 	}
-	return client.Command{Program: "docker", Args: append(append(global, c.Run()...), "serve")}, nil
+	c.Pass = slices.Sorted(maps.Keys(adopted.env))
+	serve := []string{"serve"}
+	for _, name := range adopted.active {
+		serve = append(serve, "--server", name)
+	}
+	return client.Command{Program: "docker", Args: slices.Concat(global, c.Run(), serve), Env: adopted.env}, nil
 }
 
 // socketFor returns the path of the engine's socket as the engine's own

@@ -27,6 +27,10 @@ type syntax interface {
 	put(text []byte, section, name string, fields []field) ([]byte, error)
 	// take returns the text without the entry, which is there.
 	take(text []byte, section, name string) ([]byte, error)
+	// raw returns the text of the entry, which is there, and putRaw puts it
+	// into a text that has none of its name.
+	raw(text []byte, section, name string) (string, error)
+	putRaw(text []byte, section, name, raw string) ([]byte, error)
 }
 
 func (c Client) syntax() syntax {
@@ -40,14 +44,14 @@ func (c Client) syntax() syntax {
 	return jsonText{comments: c.Format == JSONC}
 }
 
-// look returns the entry of the gateway in a text, nil if there is none.
-func (c Client) look(text []byte) (any, error) {
+// look returns the entry of a name in a text, nil if there is none.
+func (c Client) look(text []byte, name string) (any, error) {
 	whole, err := c.syntax().decode(text)
 	if err != nil {
 		return nil, err
 	}
 	servers, err := c.servers(whole)
-	return servers[Entry], err
+	return servers[name], err
 }
 
 func (c Client) servers(whole map[string]any) (map[string]any, error) {
@@ -62,48 +66,67 @@ func (c Client) servers(whole map[string]any) (map[string]any, error) {
 // put returns a text with the entry for a command.
 func (c Client) put(text []byte, command Command) ([]byte, error) {
 	fields := c.shape.fields(command)
-	if _, err := c.look(text); err != nil {
+	if _, err := c.look(text, Entry); err != nil {
 		return nil, err
 	}
 	changed, err := c.syntax().put(text, c.Section, Entry, fields)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.compare(text, changed); err != nil {
+	if err := c.compare(text, changed, Entry); err != nil {
 		return nil, err
 	}
-	if entry, err := c.look(changed); err != nil || !has(entry, fields) {
+	if entry, err := c.look(changed, Entry); err != nil || !has(entry, fields) {
 		return nil, &Problem{Text: "the entry cannot be put in where it would be read"}
 	}
 	return changed, nil
 }
 
-// take returns a text without the entry of the gateway, if it has one.
-func (c Client) take(text []byte) ([]byte, error) {
-	entry, err := c.look(text)
+// take returns a text without an entry, if it has it.
+func (c Client) take(text []byte, name string) ([]byte, error) {
+	entry, err := c.look(text, name)
 	if err != nil || entry == nil {
 		return text, err
 	}
-	changed, err := c.syntax().take(text, c.Section, Entry)
+	changed, err := c.syntax().take(text, c.Section, name)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.compare(text, changed); err != nil {
+	if err := c.compare(text, changed, name); err != nil {
 		return nil, err
 	}
-	if entry, err := c.look(changed); err != nil || entry != nil {
+	if entry, err := c.look(changed, name); err != nil || entry != nil {
 		return nil, &Problem{Text: "the entry cannot be taken out without touching others"}
 	}
 	return changed, nil
 }
 
-// compare returns an error if two texts differ in more than the entry.
-func (c Client) compare(before, after []byte) error {
-	was, err := c.rest(before)
+// putBack returns a text with an entry as it was, if it has none of its name.
+func (c Client) putBack(text []byte, name, raw string) ([]byte, error) {
+	entry, err := c.look(text, name)
+	if err != nil || entry != nil {
+		return text, err
+	}
+	changed, err := c.syntax().putRaw(text, c.Section, name, raw)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.compare(text, changed, name); err != nil {
+		return nil, err
+	}
+	if entry, err := c.look(changed, name); err != nil || entry == nil {
+		return nil, &Problem{Text: fmt.Sprintf("%s cannot be put back where it would be read", name)}
+	}
+	return changed, nil
+}
+
+// compare returns an error if two texts differ in more than an entry.
+func (c Client) compare(before, after []byte, name string) error {
+	was, err := c.rest(before, name)
 	if err != nil {
 		return err
 	}
-	is, err := c.rest(after)
+	is, err := c.rest(after, name)
 	if err != nil {
 		return &Problem{Text: fmt.Sprintf("%s: is written in a way that cannot be changed here: %v", c.Section, err)}
 	}
@@ -113,14 +136,14 @@ func (c Client) compare(before, after []byte) error {
 	return nil
 }
 
-// rest returns what a text says of everything else.
-func (c Client) rest(text []byte) (map[string]any, error) {
+// rest returns what a text says of everything but an entry.
+func (c Client) rest(text []byte, name string) (map[string]any, error) {
 	whole, err := c.syntax().decode(text)
 	if err != nil {
 		return nil, err
 	}
 	servers, err := c.servers(whole)
-	delete(servers, Entry)
+	delete(servers, name)
 	if len(servers) == 0 {
 		delete(whole, c.Section)
 	}

@@ -207,6 +207,9 @@ func FuzzEdit(f *testing.F) {
 		}
 		f.Add(byte(i), seed)
 	}
+	f.Add(byte(0), `{"mcpServers": {"a": {"command": "x"}, "b": {}}}`)
+	f.Add(byte(7), "[mcp_servers.a]\ncommand = \"x\" # y\n[mcp_servers.a.env]\nb = 1\n[c]\n")
+	f.Add(byte(9), "extensions:\n  a:\n    cmd: x\n\n  # y\n  b: {cmd: z}\n")
 	f.Add(byte(3), "{\"servers\": {/* a */ \"a\": {}, // b\n}, }")
 	f.Add(byte(7), "[mcp_servers.\"dockgate\".env]\na = 1\n[[b]]\n")
 	f.Add(byte(9), "extensions:\n- a\n? b\n: c\n")
@@ -231,6 +234,14 @@ func FuzzEdit(f *testing.F) {
 		after, err := c.Rest(taken)
 		if diff := cmp.Diff(before, after); err != nil || diff != "" {
 			t.Errorf("Take(Put(%q)) = %q, %v (-want +got):\n%s", text, taken, err, diff)
+		}
+		there, err := c.There([]byte(text))
+		if err != nil {
+			return // what cannot be moved stays
+		}
+		whole, err := c.Whole([]byte(text))
+		if diff := cmp.Diff(whole, there); err != nil || diff != "" {
+			t.Errorf("There(%q): %v (-want +got):\n%s", text, err, diff)
 		}
 	})
 }

@@ -6,10 +6,12 @@ import "strings"
 type Command struct {
 	Program string   `json:"command"`
 	Args    []string `json:"args"`
+	// Env are the variables that the client sets.
+	Env map[string]string `json:"env,omitempty"`
 }
 
-// A field is one line of an entry. Its value is a string, a bool, an int or a
-// []string.
+// A field is one line of an entry. Its value is a string, a bool, an int, a
+// []string or a map of strings.
 type field struct {
 	name  string
 	value any
@@ -28,6 +30,26 @@ const (
 
 // fields returns the entry that stands for a command.
 func (s shape) fields(c Command) []field {
+	fields := s.required(c)
+	if len(c.Env) > 0 {
+		fields = append(fields, field{s.env(), c.Env})
+	}
+	return fields
+}
+
+// env is the key of the variables.
+func (s shape) env() string {
+	switch s {
+	case joined:
+		return "environment"
+	case extension:
+		return "envs"
+	case plain, typed, local:
+	}
+	return "env"
+}
+
+func (s shape) required(c Command) []field {
 	args := append([]string{}, c.Args...)
 	command := []field{{"command", c.Program}, {"args", args}}
 	switch s {

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -220,22 +222,73 @@ func (w jsonWriter) object(indent string, members []string) string {
 func (w jsonWriter) fields(indent string, fields []field) string {
 	members := make([]string, len(fields))
 	for i, f := range fields {
-		value := show(f.value)
-		if list, ok := f.value.([]string); ok {
-			value = flow(list)
-		}
-		members[i] = show(f.name) + ": " + value
+		members[i] = show(f.name) + ": " + flow(f.value)
 	}
 	return w.object(indent, members)
 }
 
-// flow writes a list on one line.
-func flow(list []string) string {
-	items := make([]string, len(list))
-	for i, item := range list {
-		items[i] = show(item)
+// flow writes a value on one line, with a space after each comma.
+func flow(value any) string {
+	var items []string
+	switch value := value.(type) {
+	case []string:
+		for _, item := range value {
+			items = append(items, show(item))
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case map[string]string:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			items = append(items, show(name)+": "+show(value[name]))
+		}
+		return "{" + strings.Join(items, ", ") + "}"
 	}
-	return "[" + strings.Join(items, ", ") + "]"
+	return show(value)
+}
+
+func (j jsonText) raw(text []byte, section, name string) (string, error) {
+	text = bytes.TrimPrefix(text, []byte(byteOrder))
+	value, err := j.parse(text)
+	if err != nil {
+		return "", err
+	}
+	servers, err := j.section(text, &value, section)
+	if err != nil {
+		return "", err
+	}
+	object := servers.Value.(*hujson.Object) //nolint:errcheck,forcetypeassert // the entry is in it
+	at, err := member(text, object, name)
+	if err != nil {
+		return "", err
+	}
+	entry := object.Members[at].Value
+	return string(text[entry.StartOffset:entry.EndOffset]), nil
+}
+
+func (j jsonText) putRaw(text []byte, section, name, raw string) ([]byte, error) {
+	return withoutMark(text, func(text []byte) ([]byte, error) {
+		if isBlank(text) {
+			text = []byte("{}\n")
+		}
+		value, err := j.parse(text)
+		if err != nil {
+			return nil, err
+		}
+		w := jsonWriter{text: text, newline: newline(text), unit: unitOf(text, &value)}
+		servers, err := j.section(text, &value, section)
+		if err != nil {
+			return nil, err
+		}
+		if servers == nil {
+			return w.add(&value, section, func(w jsonWriter, indent string) string {
+				return w.object(indent, []string{show(name) + ": " + raw})
+			}), nil
+		}
+		if _, ok := servers.Value.(*hujson.Object); !ok {
+			return splice(text, servers.StartOffset, servers.EndOffset,
+				w.object(indentOf(text, servers.StartOffset), []string{show(name) + ": " + raw})), nil
+		}
+		return w.add(servers, name, func(jsonWriter, string) string { return raw }), nil
+	})
 }
 
 func (j jsonText) take(text []byte, section, name string) ([]byte, error) {
@@ -265,18 +318,16 @@ func takeMember(text []byte, object *hujson.Value, at int) []byte {
 	if comma {
 		to += len(m.Value.AfterExtra) + 1
 	}
-	if start := lineStart(text, from); isBlank(text[start:from]) && start > object.StartOffset {
-		from = start
-		if end := lineEnd(text, to); isBlank(text[to:end]) {
-			to = min(afterLine(text, to), object.EndOffset-1)
-		}
-	} else {
+	start, end := lineStart(text, from), lineEnd(text, to)
+	if isBlank(text[start:from]) && isBlank(text[to:end]) && start > object.StartOffset {
+		from, to = start, min(afterLine(text, to), object.EndOffset-1)
+	} else { // on one line with others, or with a comment, which stays
 		for to < len(text) && text[to] == ' ' {
 			to++
 		}
 	}
 	changed := splice(text, from, to, "")
-	end := object.EndOffset - (to - from)
+	end = object.EndOffset - (to - from)
 	if !comma && at > 0 { // the one before is the last now
 		before := members[at-1].Value
 		mark := before.EndOffset + len(before.AfterExtra)

@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -97,13 +98,7 @@ func (tomlText) put(text []byte, section, name string, fields []field) ([]byte, 
 			entry += f.name + " = " + value + end
 		}
 		if len(spans) == 0 {
-			if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
-				entry = end + entry
-			}
-			if !isBlank(text) {
-				entry = end + entry
-			}
-			return splice(text, len(text), len(text), entry), nil
+			return appendTable(text, entry), nil
 		}
 		for i, s := range slices.Backward(spans) {
 			with := ""
@@ -116,12 +111,42 @@ func (tomlText) put(text []byte, section, name string, fields []field) ([]byte, 
 	})
 }
 
+// appendTable puts a table at the end, after an empty line.
+func appendTable(text []byte, entry string) []byte {
+	end := newline(text)
+	if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
+		entry = end + entry
+	}
+	if !isBlank(text) {
+		entry = end + entry
+	}
+	return splice(text, len(text), len(text), entry)
+}
+
+func (tomlText) raw(text []byte, section, name string) (string, error) {
+	text = bytes.TrimPrefix(text, []byte(byteOrder))
+	spans, err := tables(text, section, name)
+	var all []byte
+	for _, s := range spans {
+		all = append(all, text[s.from:s.to]...)
+	}
+	return string(all), err
+}
+
+func (tomlText) putRaw(text []byte, _, _, raw string) ([]byte, error) {
+	return withoutMark(text, func(text []byte) ([]byte, error) { return appendTable(text, raw), nil })
+}
+
 // tomlString writes a value. What JSON escapes TOML does too, but for the
 // slash, which show leaves as it is, and for U+007F, which only TOML does.
 func tomlString(value any) string {
-	text := show(value)
-	if list, ok := value.([]string); ok {
-		text = flow(list)
+	text := flow(value)
+	if variables, ok := value.(map[string]string); ok {
+		var items []string
+		for _, name := range slices.Sorted(maps.Keys(variables)) {
+			items = append(items, show(name)+" = "+show(variables[name]))
+		}
+		text = "{ " + strings.Join(items, ", ") + " }"
 	}
 	return strings.ReplaceAll(text, "\x7f", `\u007F`)
 }

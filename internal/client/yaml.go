@@ -90,6 +90,31 @@ func lineAt(text []byte, line int) int {
 }
 
 func (y yamlText) put(text []byte, section, name string, fields []field) ([]byte, error) {
+	end := newline(text)
+	return y.insert(text, section, name, func(indent string) string { return yamlEntry(indent, end, name, fields) })
+}
+
+func (y yamlText) putRaw(text []byte, section, name, raw string) ([]byte, error) {
+	return y.insert(text, section, name, func(string) string { return raw })
+}
+
+func (y yamlText) raw(text []byte, section, name string) (string, error) {
+	root, err := y.parse(text)
+	if err != nil {
+		return "", err
+	}
+	_, servers := child(root, section)
+	if servers == nil || servers.Kind != yaml.MappingNode || servers.Style == yaml.FlowStyle || root.Style == yaml.FlowStyle {
+		return "", &Problem{Text: section + ": is written in a way that cannot be changed here"}
+	}
+	key, _ := child(servers, name)
+	s := yamlSpan(text, servers, key)
+	return string(text[s.from:s.to]), nil
+}
+
+// insert puts an entry, which is made for an indentation, into a section, in
+// place of one that is there.
+func (y yamlText) insert(text []byte, section, name string, entry func(indent string) string) ([]byte, error) {
 	root, err := y.parse(text)
 	if err != nil {
 		return nil, err
@@ -103,7 +128,7 @@ func (y yamlText) put(text []byte, section, name string, fields []field) ([]byte
 		if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
 			text = append(bytes.Clone(text), end...)
 		}
-		return append(bytes.Clone(text), section+":"+end+yamlEntry("  ", end, name, fields)...), nil
+		return append(bytes.Clone(text), section+":"+end+entry("  ")...), nil
 	}
 	at := lineAt(text, key.Line)
 	inner := indentOf(text, at) + "  "
@@ -111,17 +136,17 @@ func (y yamlText) put(text []byte, section, name string, fields []field) ([]byte
 	case servers.Kind == yaml.AliasNode:
 		return nil, &Problem{Line: servers.Line, Text: section + ": is an alias, which cannot be changed here"}
 	case servers.Kind == yaml.ScalarNode && servers.Value == "": // nothing after the colon
-		return splice(text, afterLine(text, at), afterLine(text, at), yamlEntry(inner, end, name, fields)), nil
+		return splice(text, afterLine(text, at), afterLine(text, at), entry(inner)), nil
 	case servers.Style != yaml.FlowStyle && servers.Kind == yaml.MappingNode:
 		if old, _ := child(servers, name); old != nil {
 			s := yamlSpan(text, servers, old)
-			return splice(text, s.from, s.to, yamlEntry(indentOf(text, s.from), end, name, fields)), nil
+			return splice(text, s.from, s.to, entry(indentOf(text, s.from))), nil
 		}
 		first := servers.Content[0]
 		if first.Line == key.Line {
 			return nil, &Problem{Line: key.Line, Text: section + ": want its entries on lines of their own"}
 		}
-		return splice(text, afterLine(text, at), afterLine(text, at), yamlEntry(strings.Repeat(" ", first.Column-1), end, name, fields)), nil
+		return splice(text, afterLine(text, at), afterLine(text, at), entry(strings.Repeat(" ", first.Column-1))), nil
 	case servers.Kind == yaml.MappingNode && len(servers.Content) == 0 && servers.Line == key.Line:
 		open := at + strings.IndexByte(string(text[at:]), '{')
 		shut := open + strings.IndexByte(string(text[open:]), '}') + 1
@@ -129,11 +154,11 @@ func (y yamlText) put(text []byte, section, name string, fields []field) ([]byte
 		head := bytes.TrimRight(changed[at:open], " ")
 		changed = splice(changed, at+len(head), open, "")
 		next := afterLine(changed, at)
-		entry := yamlEntry(inner, end, name, fields)
+		made := entry(inner)
 		if next == len(changed) && !bytes.HasSuffix(changed, []byte("\n")) {
-			entry = end + entry
+			made = end + made
 		}
-		return splice(changed, next, next, entry), nil
+		return splice(changed, next, next, made), nil
 	}
 	return nil, &Problem{Line: servers.Line, Text: section + ": is written with braces, which cannot be changed here"}
 }
@@ -143,10 +168,9 @@ func yamlEntry(indent, end, name string, fields []field) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s:%s", indent, name, end)
 	for _, f := range fields {
-		value := show(f.value)
 		list, ok := f.value.([]string)
 		if !ok || len(list) == 0 {
-			fmt.Fprintf(&b, "%s  %s: %s%s", indent, f.name, value, end)
+			fmt.Fprintf(&b, "%s  %s: %s%s", indent, f.name, flow(f.value), end)
 			continue
 		}
 		fmt.Fprintf(&b, "%s  %s:%s", indent, f.name, end)

@@ -48,6 +48,9 @@ type Container struct {
 	// Socket is the path of the engine's socket on the host.
 	Socket string
 	Host   Host
+	// Pass are the names of variables that the container has from whoever
+	// starts it.
+	Pass []string
 }
 
 // A Host is what the gateway is told of the machine around it. The zero Host
@@ -103,7 +106,11 @@ func (c Container) Run() []string {
 		// not enter a folder of somebody else's.
 		args = append(args, "--cap-add", "DAC_READ_SEARCH")
 	}
-	return append(append(args, c.around()...), c.itself()...)
+	args = append(args, c.around()...)
+	for _, name := range c.Pass {
+		args = append(args, "-e", name)
+	}
+	return append(args, c.itself()...)
 }
 
 // itself are the volume and the image, with their names where these are not

@@ -40,6 +40,10 @@ func TestRun(t *testing.T) {
 				" -e DOCKGATE_HOST_HOME=/home/ann -e DOCKGATE_HOST_PROJECT=/srv/shop -e DOCKGATE_HOST_FOLDERS=/srv/data:/srv/shop/x:/home/annette -v dockgate:/data dockgate/gateway",
 		},
 		{
+			"variables of the client", outside.Container{Pass: []string{"TOKEN"}},
+			"run -i --rm --cap-drop ALL -v /var/run/docker.sock:/var/run/docker.sock -e TOKEN -v dockgate:/data dockgate/gateway",
+		},
+		{
 			"another socket and image", outside.Container{Image: "example.com/gateway:1", Socket: "/run/user/1000/docker.sock"},
 			"run -i --rm --cap-drop ALL -v /run/user/1000/docker.sock:/var/run/docker.sock -e DOCKGATE_HOST_SOCKET=/run/user/1000/docker.sock -e DOCKGATE_IMAGE=example.com/gateway:1 -v dockgate:/data example.com/gateway:1",
 		},
