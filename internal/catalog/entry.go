@@ -233,3 +233,6 @@ func (r entryReader) toolRun(to **ToolRun) document.Read {
 // ReadTools reads a list of tools as the native format has it; other formats
 // have the same.
 func ReadTools(r *document.Reader, to *[]ToolSnapshot) document.Read { return entryReader{r}.tools(to) }
+
+// ReadTimeouts reads timeouts as the native format has them.
+func ReadTimeouts(r *document.Reader, to *Timeouts) document.Read { return entryReader{r}.timeouts(to) }

@@ -398,7 +398,7 @@ func (w *jsonWriter) value(n *yaml.Node, field string, value any) {
 
 // Member returns the value of a key of a mapping, or nil.
 func Member(n *yaml.Node, name string) *yaml.Node {
-	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+	for i := 0; n != nil && n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		if Target(n.Content[i]).Value == name {
 			return Target(n.Content[i+1])
 		}

@@ -285,3 +285,14 @@ func (l *launcher) remote(remote catalog.Remote) {
 	}
 	l.Remote = &made
 }
+
+// Variables fills in the variables of a container that no command line brings:
+// those that refer to the environment, or whose names say so, become secrets.
+func Variables(server catalog.Server, variables []catalog.Variable, around catalog.Surroundings) catalog.Server {
+	l := newLauncher(server, Command{Env: variables}, around)
+	l.variables()
+	return l.Server
+}
+
+// Secretive reports that a name is that of a secret, as far as names tell.
+func Secretive(name string) bool { return secretive(name) }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/catalog/client"
+	"github.com/dockgate/dockgate/internal/catalog/compose"
 	"github.com/dockgate/dockgate/internal/catalog/docker"
 	"github.com/dockgate/dockgate/internal/catalog/document"
 	"github.com/dockgate/dockgate/internal/catalog/manifest"
@@ -35,6 +36,7 @@ const (
 	Custom       Format = "custom list"
 	Manifest     Format = "manifest"
 	Registry     Format = "local registry"
+	Compose      Format = "compose file"
 )
 
 // Load reads the file or folder at a path. The error is [catalog.Problems], or
@@ -47,7 +49,7 @@ func Load(ctx context.Context, kind catalog.OriginKind, path string, around cata
 	case err != nil:
 		return catalog.File{}, fmt.Errorf("catalog: %w", err)
 	case info.IsDir():
-		return loadFolder(kind, path, around)
+		return loadFolder(ctx, kind, path, around)
 	}
 	data, err := os.ReadFile(path) //nolint:gosec // the user names it
 	if err != nil {
@@ -66,15 +68,17 @@ func (e *FolderError) Error() string {
 
 // Hint says which folders can be read.
 func (e *FolderError) Hint() string {
-	return "name a file, or a folder such as ~/.docker/mcp, ~/.mcp-server-registry or one of NAME/server.yaml"
+	return "name a file, or a folder with a Compose file, of NAME/server.yaml, or such as ~/.docker/mcp or ~/.mcp-server-registry"
 }
 
-func loadFolder(kind catalog.OriginKind, path string, around catalog.Surroundings) (catalog.File, error) {
+func loadFolder(ctx context.Context, kind catalog.OriginKind, path string, around catalog.Surroundings) (catalog.File, error) {
 	switch {
 	case docker.IsHome(path):
 		return docker.LoadHome(kind, path)
 	case len(docker.Sources(path)) > 0:
 		return docker.LoadSources(kind, path)
+	case len(compose.Find(path)) > 0:
+		return compose.LoadFolder(ctx, kind, path, around)
 	case registry.IsFolder(path):
 		return registry.LoadFolder(kind, path, around)
 	}
@@ -82,7 +86,7 @@ func loadFolder(kind catalog.OriginKind, path string, around catalog.Surrounding
 }
 
 // Parse reads a file in whichever format it is.
-func Parse(_ context.Context, origin catalog.Origin, data []byte, around catalog.Surroundings) (catalog.File, error) {
+func Parse(ctx context.Context, origin catalog.Origin, data []byte, around catalog.Surroundings) (catalog.File, error) {
 	return catalog.ParseWith(origin, data, func(r *document.Reader, root *yaml.Node, origin catalog.Origin) catalog.File {
 		switch recognize(root) {
 		case Docker:
@@ -95,6 +99,8 @@ func Parse(_ context.Context, origin catalog.Origin, data []byte, around catalog
 			return client.ReadCustom(r, root, origin, around)
 		case Registry:
 			return registry.Read(r, root, origin, around)
+		case Compose:
+			return compose.Read(ctx, r, root, origin, data, around)
 		case Manifest:
 			return manifest.Read(r, root, origin, around)
 		}
@@ -125,6 +131,8 @@ func recognize(root *yaml.Node) Format {
 		return Client
 	case client.MatchesCustom(root):
 		return Custom
+	case compose.Matches(root):
+		return Compose
 	case has("registry", yaml.MappingNode):
 		return Docker
 	case has("name", yaml.ScalarNode) && (has("about", yaml.MappingNode) || has("run", yaml.MappingNode) || has("meta", yaml.MappingNode)):

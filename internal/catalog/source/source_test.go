@@ -38,6 +38,7 @@ func formats() []struct {
 		{"version: 1.0\ncli_alternatives: {}", source.Manifest},
 		{`{"x": {"capabilities": [], "command": "y"}}`, source.Registry},
 		{`{"x": {"transport": "stdio"}, "y": {}}`, source.Native},
+		{"services: {x: {image: y, x-mcp: {}}}", source.Compose},
 		{"servers: {x: {connection: {command: npx}}}", source.Custom},
 		{"discovery: {servers: [{name: x, connection: {command: npx}}]}", source.Custom},
 		{"servers: {x: {image: y, command: [a]}}", source.Native},
