@@ -159,7 +159,11 @@ func (c *Caller) listed(ctx context.Context, r Request, made plan.Plan, info ups
 			return err
 		}
 	}
-	_, err = c.Offers.Put(ctx, OfferKey(made, string(info.Era)), inventory.Offer{
+	spoken, err := c.Offers.Era(ctx, made.Spec.Program()) // the fleet has just kept it
+	if err != nil {
+		return err
+	}
+	_, err = c.Offers.Put(ctx, OfferKey(made, spoken), inventory.Offer{
 		Tools:   inventory.NewTools(tools),
 		Prompts: offer.Prompts, Resources: offer.Resources, Templates: offer.Templates,
 		Capabilities: info.Capabilities, Info: info.Server, Instructions: instructions,
@@ -171,7 +175,11 @@ func (c *Caller) listed(ctx context.Context, r Request, made plan.Plan, info ups
 // unlisted lets a server that cannot say what it offers go on with what it
 // offered before, which is marked; without that it gives the reason back.
 func (c *Caller) unlisted(ctx context.Context, r Request, made plan.Plan, info upstream.Info, reason error) error {
-	kept, err := c.Offers.Stale(ctx, OfferKey(made, string(info.Era)), cut(reason.Error()))
+	spoken, err := c.Offers.Era(ctx, made.Spec.Program())
+	if err != nil {
+		return err
+	}
+	kept, err := c.Offers.Stale(ctx, OfferKey(made, spoken), cut(reason.Error()))
 	if err != nil || !kept {
 		return cmp.Or(err, reason)
 	}

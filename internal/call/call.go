@@ -249,15 +249,15 @@ func (c *Caller) Warm(ctx context.Context, client Client, server string) {
 		return
 	}
 	if c.Approved(made) {
-		r := Request{Client: Client{Principal: client.Principal, Session: client.Session}, Server: server}
-		c.Fleet.Warm(c.order(r, made)) //nolint:contextcheck // it goes on when who asked has left
+		r := Request{Client: Client{Principal: client.Principal, Session: client.Session, Modern: client.Modern}, Server: server}
+		c.Fleet.Warm(c.order(ctx, r, made)) //nolint:contextcheck // it goes on when who asked has left
 	}
 }
 
 // Failing returns why a planned server cannot be started now, after it has
 // failed; nil if it can.
-func (c *Caller) Failing(who principal.Principal, made plan.Plan) error {
-	return c.Fleet.Rested(c.order(Request{Client: Client{Principal: who}, Server: made.Entry.Name}, made))
+func (c *Caller) Failing(ctx context.Context, who principal.Principal, made plan.Plan) error {
+	return c.Fleet.Rested(c.order(ctx, Request{Client: Client{Principal: who}, Server: made.Entry.Name}, made))
 }
 
 // admit brings a call to the point where the server may have it. If it had to
@@ -279,7 +279,7 @@ func (c *Caller) admit(ctx, patient context.Context, r Request) (order fleet.Ord
 	if err := c.approved(ctx, r, made); err != nil {
 		return order, nil, err
 	}
-	order = c.order(r, made)
+	order = c.order(ctx, r, made)
 	if !c.Fleet.Runs(order) {
 		if err := c.known(ctx, r, made); err != nil {
 			return order, nil, err
@@ -297,7 +297,7 @@ func (c *Caller) admit(ctx, patient context.Context, r Request) (order fleet.Ord
 // server runs, else after a look at the engine, else after a pull.
 func (c *Caller) present(ctx context.Context, r Request) (plan.Plan, error) {
 	made, err := c.Planner.Plan(ctx, r.Principal, r.Server)
-	if err == nil && c.Fleet.Runs(c.order(r, made)) {
+	if err == nil && c.Fleet.Runs(c.order(ctx, r, made)) {
 		return made, nil
 	}
 	if err != nil && !plan.Unresolved(err) {
@@ -310,9 +310,9 @@ func (c *Caller) present(ctx context.Context, r Request) (plan.Plan, error) {
 }
 
 // order is what the fleet gets.
-func (c *Caller) order(r Request, made plan.Plan) fleet.Order {
+func (c *Caller) order(ctx context.Context, r Request, made plan.Plan) fleet.Order {
 	order := fleet.Order{
-		Spec: made.Spec, Digest: made.Digest, Owner: r.Principal.ID, From: r.SessionScope(),
+		Spec: made.Spec, Digest: made.Digest, Owner: r.Principal.ID, From: r.SessionScope(), Era: r.era(),
 		Limits: fleet.Limits{
 			Start: made.Entry.Timeouts.Start, List: made.Entry.Timeouts.List, Idle: made.Entry.Timeouts.Idle,
 			Call: made.Entry.Timeouts.Call, CallMax: made.Entry.Timeouts.CallMax, MaxCall: c.MaxCall,
@@ -321,6 +321,9 @@ func (c *Caller) order(r Request, made plan.Plan) fleet.Order {
 	}
 	if c.Bound != nil {
 		order.Quota, order.Limits.MaxCall = c.Bound(r.Principal)
+	}
+	if spoken, err := c.Offers.Era(ctx, made.Spec.Program()); err == nil && spoken == fleet.Both {
+		order.Both = true
 	}
 	switch made.Entry.Isolation {
 	case catalog.PerPrincipal:
@@ -353,6 +356,13 @@ func (c *Caller) order(r Request, made plan.Plan) fleet.Order {
 		return err
 	}
 	return order
+}
+
+func (c Client) era() upstream.Era {
+	if c.Modern {
+		return upstream.Modern
+	}
+	return upstream.Legacy
 }
 
 // tell says what a call waits for, if the client wants to know.

@@ -24,6 +24,9 @@ func (c *Caller) exchange(ctx context.Context, order fleet.Order, r Request) (js
 	if err != nil {
 		return nil, err
 	}
+	if spoken == fleet.Both {
+		spoken = string(order.Era)
+	}
 	if spoken != string(upstream.Modern) {
 		return c.Fleet.Call(ctx, order, r.Method, r.Params, r.Progress)
 	}

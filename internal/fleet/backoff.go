@@ -84,7 +84,7 @@ const maxGiven = 16
 func (f *Fleet) abandoned(ctx context.Context, i *instance) {
 	f.mu.Lock()
 	i.given++
-	if i.given >= maxGiven && f.instances[i.order.key()] == i && !i.leaving() {
+	if i.given >= maxGiven && f.instances[i.at] == i && !i.leaving() {
 		f.opts.Logger.WarnContext(ctx, "server answers no calls, replacing it", "server", i.order.Spec.Server)
 		f.replace(i)
 	}

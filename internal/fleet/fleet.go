@@ -53,6 +53,11 @@ type Order struct {
 	// Scope keeps containers of one server apart: empty shares one, else a
 	// principal or a session.
 	Scope string
+	// Era is the client's generation of the protocol; empty is legacy.
+	Era upstream.Era
+	// Both says that the server is known to speak either. It then has a
+	// container for each generation that clients use.
+	Both bool
 	// Owner is the principal whose quota the server counts in.
 	Owner string
 	// Quota is the owner's; the zero Quota is that of the fleet.
@@ -91,13 +96,22 @@ type Order struct {
 // shared is one server as it was started. A scope of its own has one server of
 // each name, which other settings replace.
 func (o Order) key() key {
+	k := key{server: o.Spec.Server, scope: o.Scope}
 	if o.Scope == "" {
-		return key{server: o.Spec.Server, digest: o.Digest}
+		k.digest = o.Digest
 	}
-	return key{server: o.Spec.Server, scope: o.Scope}
+	if o.Both {
+		k.era = o.era()
+	}
+	return k
 }
 
-type key struct{ server, scope, digest string }
+func (o Order) era() upstream.Era { return cmp.Or(o.Era, upstream.Legacy) }
+
+type key struct {
+	server, scope, digest string
+	era                   upstream.Era
+}
 
 // An Event is a change of a server's state that an audit records.
 type Event struct {
@@ -146,6 +160,7 @@ type Fleet struct {
 	setbacks  map[suspect]setback
 	watched   map[key]map[string]int // how many have subscribed to a resource, by its URI
 	asking    map[string]bool        // servers of which each client gets one of its own
+	both      map[string]bool        // images that speak either generation, by the digests of their pins
 	queue     []*waiter              // for a place, in the order of their coming
 	ahead     []Order                // to be started in advance
 	advancing bool                   // somebody works on ahead
@@ -160,6 +175,7 @@ func New(opts Options) *Fleet {
 		replaced:  make(map[*instance]struct{}),
 		setbacks:  make(map[suspect]setback),
 		asking:    make(map[string]bool),
+		both:      make(map[string]bool),
 		watched:   make(map[key]map[string]int),
 	}
 }
@@ -288,6 +304,7 @@ func (f *Fleet) join(ctx context.Context, order Order, w *waiter) (*instance, er
 	if f.closing {
 		return nil, ErrClosed
 	}
+	order.Both = order.Both || f.both[order.Spec.Program()] // learned since it was made
 	i := f.current(order)
 	if i == nil || !i.users[order.Owner] {
 		f.move(order)
@@ -314,7 +331,7 @@ func (f *Fleet) join(ctx context.Context, order Order, w *waiter) (*instance, er
 // other settings than the owner has now. f.mu is held.
 func (f *Fleet) move(order Order) {
 	for _, other := range f.instances {
-		if other.users[order.Owner] && other.order.sibling(order) && other.order.key() != order.key() {
+		if other.users[order.Owner] && other.at.sibling(order.key()) && other.at != order.key() {
 			f.leave(other, order.Owner)
 		}
 	}
@@ -329,9 +346,10 @@ func (f *Fleet) leave(i *instance, owner string) {
 	}
 }
 
-// sibling reports whether both are one server in one scope, however started.
-func (o Order) sibling(other Order) bool {
-	return o.Spec.Server == other.Spec.Server && o.Scope == other.Scope
+// sibling reports whether both are one server in one scope, however started,
+// and do not run beside each other for clients of two eras.
+func (k key) sibling(other key) bool {
+	return k.server == other.server && k.scope == other.scope && (k.era == other.era || k.era == "" || other.era == "")
 }
 
 // current returns the instance that serves an order, or nil; one that cannot
@@ -350,13 +368,13 @@ func (f *Fleet) begin(ctx context.Context, order Order) *instance {
 	// Who ordered may leave; the start goes on for those who come after.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	i := &instance{
-		order: order, users: map[string]bool{order.Owner: true}, limits: order.Limits.withDefaults(), cancel: cancel, born: time.Now(), used: time.Now(),
+		order: order, at: order.key(), users: map[string]bool{order.Owner: true}, limits: order.Limits.withDefaults(), cancel: cancel, born: time.Now(), used: time.Now(),
 		started: make(chan struct{}), done: make(chan struct{}), relist: make(chan struct{}, 1), subscribed: make(chan struct{}, 1),
 	}
 	// Two containers of one server would write to the same mounts: the new one
 	// waits for those that stop. One that still has calls is not waited for.
 	for _, other := range f.all() {
-		if other.order.sibling(order) && other.leaving() {
+		if other.at.sibling(order.key()) && other.leaving() {
 			i.after = append(i.after, other.done)
 		}
 	}
@@ -392,7 +410,7 @@ func (f *Fleet) Runs(order Order) bool {
 // replace takes an instance out of the way of the next one; it ends when its
 // last call has returned. f.mu is held.
 func (f *Fleet) replace(i *instance) {
-	delete(f.instances, i.order.key())
+	delete(f.instances, i.at)
 	f.replaced[i] = struct{}{}
 	i.outdated = true
 	f.settle(i)
@@ -408,7 +426,7 @@ func (f *Fleet) settle(i *instance) {
 		i.disarm()
 	case i.outdated:
 		f.end(i)
-	case len(f.watched[i.order.key()]) > 0:
+	case len(f.watched[i.at]) > 0:
 		i.disarm()
 		i.overdue = false
 	case i.overdue, i.age() >= renewAge:

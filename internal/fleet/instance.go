@@ -54,6 +54,7 @@ type instance struct {
 	ready    bool
 	uses     int
 	used     time.Time // when a use ended last, or the start began
+	at       key       // where it is found
 	given    int       // calls given up since one was answered
 	ending   bool
 	lost     bool // its stream has ended
@@ -173,12 +174,16 @@ func (f *Fleet) launch(ctx context.Context, i *instance) error {
 		return err
 	}
 	program := spec.Program()
-	era, err := f.opts.Eras.Era(ctx, program)
+	known, err := f.opts.Eras.Era(ctx, program)
 	if err != nil {
 		return err
 	}
+	era := upstream.Era(known)
+	if known == Both {
+		era = i.order.era()
+	}
 	i.tried = true
-	err = f.connect(ctx, i, spec, upstream.Era(era))
+	err = f.connect(ctx, i, spec, era)
 	var probe *upstream.ProbeError
 	if errors.As(err, &probe) { // the server cannot stand the probe: it gets a fresh process and none
 		err = f.connect(ctx, i, spec, upstream.Legacy)
@@ -186,10 +191,50 @@ func (f *Fleet) launch(ctx context.Context, i *instance) error {
 	if err != nil {
 		return err
 	}
-	if learned := string(i.session.Era()); learned != era {
-		return f.opts.Eras.PutEra(ctx, program, learned)
+	learned := Spoken(i.session.Info(), known)
+	if learned == known {
+		return nil
 	}
-	return nil
+	if learned == Both {
+		f.apart(i)
+		if i.order.era() != i.session.Era() { // nothing has been asked of it yet
+			if err := i.session.Close(); err != nil {
+				return err
+			}
+			if err := f.connect(ctx, i, spec, i.order.era()); err != nil {
+				return err
+			}
+		}
+	}
+	return f.opts.Eras.PutEra(ctx, program, learned)
+}
+
+// apart moves an instance, of which it was learned that it speaks either
+// generation, to where clients of its own look for it.
+func (f *Fleet) apart(i *instance) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.both[i.order.Spec.Program()] = true
+	if f.instances[i.at] != i {
+		return
+	}
+	delete(f.instances, i.at)
+	i.at.era = i.order.era()
+	f.instances[i.at] = i
+}
+
+// Both is what is remembered of an image that speaks either generation of the
+// protocol. Each client gets the one that it speaks itself: nothing has to be
+// translated then, and what servers can do in one only works.
+const Both = "both"
+
+// Spoken returns what is to be remembered of a server's image, of which
+// something may be known.
+func Spoken(info upstream.Info, known string) string {
+	if info.Both || known == Both && info.Era == upstream.Legacy {
+		return Both
+	}
+	return string(info.Era)
 }
 
 // connect starts a container and opens a conversation with it. If that fails
@@ -371,7 +416,7 @@ func (f *Fleet) forget(i *instance, event Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i.ending = true
-	if k := i.order.key(); f.instances[k] == i {
+	if k := i.at; f.instances[k] == i {
 		delete(f.instances, k)
 	}
 	delete(f.replaced, i)

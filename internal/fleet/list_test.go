@@ -15,6 +15,7 @@ import (
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest"
+	"github.com/dockgate/dockgate/internal/upstream"
 )
 
 func TestBadListing(t *testing.T) {
@@ -163,6 +164,7 @@ func TestModernServerReportsChanges(t *testing.T) {
 			return 0
 		}
 		o := w.order("git", "sdk")
+		o.Era = upstream.Modern
 		if err := w.ready(o); err != nil {
 			t.Fatal(err)
 		}

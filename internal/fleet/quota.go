@@ -209,7 +209,7 @@ func (f *Fleet) clear(o Order) bool {
 		switch {
 		case i.leaving():
 			total = total.without(i)
-		case i.uses == 0 && len(f.watched[i.order.key()]) == 0:
+		case i.uses == 0 && len(f.watched[i.at]) == 0:
 			idle = append(idle, i)
 		}
 	}

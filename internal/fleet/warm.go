@@ -53,7 +53,7 @@ func (f *Fleet) next() *instance {
 // with other settings; the next call sees to that. f.mu is held.
 func (f *Fleet) elsewhere(order Order) bool {
 	for _, other := range f.instances {
-		if other.users[order.Owner] && other.order.sibling(order) {
+		if other.users[order.Owner] && other.at.sibling(order.key()) {
 			return true
 		}
 	}

@@ -184,5 +184,5 @@ func (f *Fleet) rewatch(ctx context.Context, i *instance) {
 func (f *Fleet) wanted(i *instance) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Sorted(maps.Keys(f.watched[i.order.key()]))
+	return slices.Sorted(maps.Keys(f.watched[i.at]))
 }

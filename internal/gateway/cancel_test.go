@@ -87,8 +87,9 @@ func TestClientCancels(t *testing.T) {
 			t.Errorf("CallTool = %v, want the context's error", err)
 		}
 		// Nothing but the call has ended.
-		if result := invoke(t, session, "one__echo", map[string]any{}); result.IsError || h.fake.Started() != 1 {
-			t.Errorf("one__echo = %s after %d starts, want a result of the same server", text(result), h.fake.Started())
+		started := h.fake.Started()
+		if result := invoke(t, session, "one__echo", map[string]any{}); result.IsError || h.fake.Started() != started {
+			t.Errorf("one__echo = %s after %d starts and %d before, want a result of the same server", text(result), h.fake.Started(), started)
 		}
 	})
 }

@@ -86,7 +86,7 @@ func (d *Desk) Servers(ctx context.Context, who principal.Principal) ([]Server, 
 			server.State = stateApproval
 		default:
 			server.State = stateDormant
-			if problem := d.Caller.Failing(who, stock.Plan); problem != nil {
+			if problem := d.Caller.Failing(ctx, who, stock.Plan); problem != nil {
 				server.State, server.Status, server.Problem = stateFailed, Broken, problem.Error()
 			}
 		}

@@ -142,6 +142,7 @@ func (s *Session) discovered(a answer) error {
 	}
 	s.info = Info{
 		Era:             Modern,
+		Both:            slices.ContainsFunc(result.Versions, func(v string) bool { return v <= legacyVersion }),
 		ProtocolVersion: modernVersion,
 		Server:          result.Meta.Server,
 		Capabilities:    capabilities(result.Capabilities),

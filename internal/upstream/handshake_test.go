@@ -43,6 +43,7 @@ func TestConnectFindsTheEra(t *testing.T) {
 			"modern", probe + `< {"id":1,"result":{"supportedVersions":["2025-11-25","2026-07-28"],"capabilities":{"x":1},"instructions":"i","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","more":true}}}}`,
 			upstream.Info{
 				Era:             upstream.Modern,
+				Both:            true,
 				ProtocolVersion: "2026-07-28",
 				Server:          json.RawMessage(`{"name":"s","more":true}`),
 				Capabilities:    json.RawMessage(`{"x":1}`),

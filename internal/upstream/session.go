@@ -97,6 +97,9 @@ type Options struct {
 // Info is what a server said of itself.
 type Info struct {
 	Era Era
+	// Both says that a modern server has said that it speaks legacy versions,
+	// too.
+	Both bool
 	// ProtocolVersion is the version in use.
 	ProtocolVersion string
 	// Server is the server's Implementation as it was sent, or nil.

@@ -16,6 +16,7 @@ import (
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/principal"
@@ -113,14 +114,15 @@ func (w *world) approve(ctx context.Context, d *daemon.Daemon, e entry) (int, er
 
 // keep keeps an offer where the gateway looks for it.
 func (w *world) keep(ctx context.Context, d *daemon.Daemon, made plan.Plan, info upstream.Info, offer upstream.Offer) error {
-	if err := d.Caller.Offers.PutEra(ctx, made.Spec.Image.Pin.Digest, string(info.Era)); err != nil {
+	spoken := fleet.Spoken(info, "")
+	if err := d.Caller.Offers.PutEra(ctx, made.Spec.Image.Pin.Digest, spoken); err != nil {
 		return err
 	}
 	instructions, err := json.Marshal(info.Instructions)
 	if err != nil {
 		return err
 	}
-	_, err = d.Caller.Offers.Put(ctx, call.OfferKey(made, string(info.Era)), inventory.Offer{
+	_, err = d.Caller.Offers.Put(ctx, call.OfferKey(made, spoken), inventory.Offer{
 		Tools:   inventory.NewTools(offer.Tools),
 		Prompts: offer.Prompts, Resources: offer.Resources, Templates: offer.Templates,
 		Capabilities: info.Capabilities, Info: info.Server, Instructions: instructions,
