@@ -115,7 +115,7 @@ func (w *world) approve(ctx context.Context, d *daemon.Daemon, e entry) (int, er
 // keep keeps an offer where the gateway looks for it.
 func (w *world) keep(ctx context.Context, d *daemon.Daemon, made plan.Plan, info upstream.Info, offer upstream.Offer) error {
 	spoken := fleet.Spoken(info, "")
-	if err := d.Caller.Offers.PutEra(ctx, made.Spec.Image.Pin.Digest, spoken); err != nil {
+	if err := d.Caller.Offers.PutEra(ctx, made.Spec.Program(), spoken); err != nil {
 		return err
 	}
 	instructions, err := json.Marshal(info.Instructions)
