@@ -11,6 +11,7 @@ import (
 	"github.com/dockgate/dockgate/internal/access"
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/audit"
+	"github.com/dockgate/dockgate/internal/era"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/plan"
@@ -198,6 +199,10 @@ func (c *Caller) named(ctx context.Context, r Request, listed []tool.Definition)
 			continue
 		}
 		seen[definition.Name] = true
+		if era.NeedsTasks(definition.JSON) {
+			c.Logger.WarnContext(ctx, "tool left out, it can be called as a task only", "server", r.Server, "tool", definition.Name)
+			continue
+		}
 		tools = append(tools, definition)
 	}
 	return tools

@@ -37,8 +37,8 @@ func eachCombination(t *testing.T, run func(t *testing.T, client, server string)
 
 // only is a server of the official SDK that speaks one version of the protocol.
 func only(version string, options mcp.ServerOptions, build func(s *mcp.Server)) sandboxtest.Server {
+	options.SupportedProtocolVersions = []string{version}
 	return func(ctx context.Context, c sandboxtest.Container) int {
-		options.SupportedProtocolVersions = []string{version}
 		s := mcp.NewServer(&mcp.Implementation{Name: "upstream", Version: "1"}, &options)
 		build(s)
 		// Of the context nothing but its end may come into another process: the

@@ -11,6 +11,7 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/era"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/principal"
@@ -96,10 +97,23 @@ func (w *menuWriter) tool(ref tool.Ref, definition json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+	forLegacy, err := era.ToolForLegacy(renamed)
+	if err != nil {
+		return err
+	}
 	w.tools[name] = ref
+	if len(forLegacy) != len(renamed) && w.arrays[legacyTools] == nil { // from here on the lists differ
+		w.arrays[legacyTools] = bytes.NewBuffer(bytes.Clone(w.arrays["tools/list"].Bytes()))
+	}
 	w.add("tools/list", renamed)
+	if w.arrays[legacyTools] != nil {
+		w.add(legacyTools, forLegacy)
+	}
 	return nil
 }
+
+// legacyTools is the list of tools for clients with sessions, if it is another.
+const legacyTools = "tools/list for clients with sessions"
 
 func exposed(prefix Prefix, ref tool.Ref, taken func(string) bool) string {
 	if prefix == PrefixNone {
@@ -218,8 +232,12 @@ func (g *Gateway) list(ctx context.Context, method string, req mcp.Request) (*ra
 	if member == "resources/templates" {
 		member = "resourceTemplates"
 	}
-	body := slices.Concat([]byte(`{"`+member+`":`), menu.lists[method], []byte("}"))
-	if modern(req) {
+	list, isModern := menu.lists[method], modern(req)
+	if other := menu.lists[legacyTools]; method == "tools/list" && other != nil && !isModern {
+		list = other
+	}
+	body := slices.Concat([]byte(`{"`+member+`":`), list, []byte("}"))
+	if isModern {
 		body = slices.Concat(body[:len(body)-1], []byte(`,"resultType":"complete","ttlMs":0,"cacheScope":"private"}`))
 	}
 	return &rawResult{body: body}, nil

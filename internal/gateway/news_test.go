@@ -2,6 +2,7 @@
 package gateway_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -224,7 +225,7 @@ func TestSubscriptions(t *testing.T) {
 type rawClient struct {
 	t     *testing.T
 	in    io.WriteCloser
-	lines *json.Decoder
+	lines *bufio.Reader
 }
 
 type rawMessage struct {
@@ -249,7 +250,7 @@ func (h *house) raw(t *testing.T) *rawClient {
 			t.Errorf("Serve = %v", err)
 		}
 	})
-	return &rawClient{t: t, in: fromClient, lines: json.NewDecoder(toClient)}
+	return &rawClient{t: t, in: fromClient, lines: bufio.NewReader(toClient)}
 }
 
 func (c *rawClient) send(line string) {
@@ -260,8 +261,10 @@ func (c *rawClient) send(line string) {
 
 func (c *rawClient) read() rawMessage {
 	c.t.Helper()
+	line, err := c.lines.ReadBytes('\n')
+	check(c.t, err)
 	var m rawMessage
-	check(c.t, c.lines.Decode(&m))
+	check(c.t, json.Unmarshal(line, &m))
 	return m
 }
 

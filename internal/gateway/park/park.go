@@ -87,7 +87,7 @@ func (c *Call[T]) Ask(ctx context.Context, input era.Input) (json.RawMessage, er
 	case <-c.ctx.Done():
 		return nil, c.Reason() //nolint:contextcheck // the call outlives the request
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 	select {
 	case answer := <-question.answer:
@@ -95,7 +95,7 @@ func (c *Call[T]) Ask(ctx context.Context, input era.Input) (json.RawMessage, er
 	case <-c.ctx.Done():
 		return nil, c.Reason() //nolint:contextcheck // the call outlives the request
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 }
 
