@@ -327,6 +327,7 @@ func (l *launcher) addMount(m catalog.Mount) {
 		l.remark("%s is kept out: whoever has the engine's socket has the machine", m.Source)
 		return
 	}
+	m.Target = l.text(m.Target)
 	if !strings.ContainsAny(m.Source, `/\~$.`) {
 		m.Volume, m.Source = m.Source, ""
 	} else {

@@ -38,6 +38,8 @@ type Input struct {
 	Options     []string
 	// Secret says that the value is not to be seen.
 	Secret bool
+	// Optional says that there may be no value.
+	Optional bool
 }
 
 // Entry fills in what the command is run as. The server brings its name, its

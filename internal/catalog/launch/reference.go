@@ -142,7 +142,7 @@ func (l *launcher) input(p piece) string {
 		l.remark("the input %s is a secret, and is shown with the command: prefer a variable", p.name)
 	}
 	return l.setting(p.name, property{
-		Type: "string", Description: in.Description, Enum: in.Options, required: in.Default == "",
+		Type: "string", Description: in.Description, Enum: in.Options, required: in.Default == "" && !in.Optional,
 	}, in.Default)
 }
 
@@ -168,7 +168,7 @@ func (l *launcher) variable(name, raw string) {
 	case whole && parts[0].kind == "env":
 		l.secret(name, parts[0].name, "", !parts[0].hasFallback)
 	case whole && parts[0].kind == "input" && hidden:
-		l.secret(name, name, l.command.Inputs[parts[0].name].Description, true)
+		l.secret(name, name, l.command.Inputs[parts[0].name].Description, !l.command.Inputs[parts[0].name].Optional)
 	case hidden:
 		l.composed(name, parts)
 	case slices.ContainsFunc(parts, func(p piece) bool { return p.kind != "" }):
@@ -213,7 +213,7 @@ func (l *launcher) composed(name string, parts []piece) {
 			if p.kind == "env" {
 				variable = p.name
 			}
-			l.secret(variable, variable, l.command.Inputs[p.name].Description, !p.hasFallback)
+			l.secret(variable, variable, l.command.Inputs[p.name].Description, !p.hasFallback && !l.command.Inputs[p.name].Optional)
 			b.WriteString("${" + variable + "}")
 		}
 	}
@@ -254,7 +254,7 @@ func (l *launcher) remote(remote catalog.Remote) {
 				if p.kind == "env" {
 					variable = p.name
 				}
-				l.secret(variable, variable, l.command.Inputs[p.name].Description, !p.hasFallback)
+				l.secret(variable, variable, l.command.Inputs[p.name].Description, !p.hasFallback && !l.command.Inputs[p.name].Optional)
 				b.WriteString("${" + variable + "}")
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog/docker"
 	"github.com/dockgate/dockgate/internal/catalog/document"
 	"github.com/dockgate/dockgate/internal/catalog/manifest"
+	"github.com/dockgate/dockgate/internal/catalog/official"
 	"github.com/dockgate/dockgate/internal/catalog/registry"
 )
 
@@ -37,6 +38,7 @@ const (
 	Manifest     Format = "manifest"
 	Registry     Format = "local registry"
 	Compose      Format = "compose file"
+	Official     Format = "server.json"
 )
 
 // Load reads the file or folder at a path. The error is [catalog.Problems], or
@@ -99,6 +101,8 @@ func Parse(ctx context.Context, origin catalog.Origin, data []byte, around catal
 			return client.ReadCustom(r, root, origin, around)
 		case Registry:
 			return registry.Read(r, root, origin, around)
+		case Official:
+			return official.Read(r, root, origin, around)
 		case Compose:
 			return compose.Read(ctx, r, root, origin, data, around)
 		case Manifest:
@@ -131,6 +135,8 @@ func recognize(root *yaml.Node) Format {
 		return Client
 	case client.MatchesCustom(root):
 		return Custom
+	case official.Matches(root):
+		return Official
 	case compose.Matches(root):
 		return Compose
 	case has("registry", yaml.MappingNode):

@@ -39,6 +39,8 @@ func formats() []struct {
 		{`{"x": {"capabilities": [], "command": "y"}}`, source.Registry},
 		{`{"x": {"transport": "stdio"}, "y": {}}`, source.Native},
 		{"services: {x: {image: y, x-mcp: {}}}", source.Compose},
+		{`{"name": "a/b", "packages": []}`, source.Official},
+		{`{"servers": [{"server": {"name": "a/b", "remotes": []}}], "metadata": {}}`, source.Official},
 		{"servers: {x: {connection: {command: npx}}}", source.Custom},
 		{"discovery: {servers: [{name: x, connection: {command: npx}}]}", source.Custom},
 		{"servers: {x: {image: y, command: [a]}}", source.Native},
