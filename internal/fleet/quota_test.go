@@ -389,3 +389,33 @@ func TestTumultWithinQuota(t *testing.T) {
 		}
 	})
 }
+
+// Remote servers have places of their own, and take none of the others'.
+func TestRemotePlaces(t *testing.T) {
+	quota := fleet.Quota{Running: fleet.Bound{Max: 1}, Remote: fleet.Bound{Max: 1}}
+	inWorldWith(t, quota, func(t *testing.T, w *world) {
+		remote := func(server string) fleet.Order {
+			o := w.order(server, "mcp")
+			o.Spec.Remote = &sandbox.Remote{URL: "https://" + server}
+			o.Digest = o.Spec.Digest()
+			return o
+		}
+		local := w.order("local", "mcp")
+		w.answers(local, "echo", answerOf(1))
+		hold, err := w.fleet.Ready(t.Context(), remote("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.expectRunning("a", "local") // the remote one does not end it
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = w.fleet.Ready(ctx, remote("b"))
+		var full *fleet.QuotaError
+		if !errors.As(err, &full) || full.Setting != "max_remote" || !strings.Contains(err.Error(), "no more than 1 remote server may be connected; in use by a (1 call)") {
+			t.Errorf("Ready(b) = %v, want no place, because of a", err)
+		}
+		hold.Release()
+		w.answers(remote("b"), "echo", answerOf(3))
+		w.expectRunning("b", "local")
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/url"
 	"sync"
 	"time"
@@ -162,6 +163,9 @@ func (s *stream) call(ctx context.Context, request *sdkrpc.Request) {
 			return
 		}
 		err = plain(err)
+		if unanswered(err) && s.doomed(ctx) {
+			return
+		}
 		unable := request.Method == "initialize" && !isAnswer(err) || !s.door.reached.Load()
 		if unable || errors.Is(err, errSessionGone) {
 			s.fail(err)
@@ -171,6 +175,23 @@ func (s *stream) call(ctx context.Context, request *sdkrpc.Request) {
 		}
 		cancel()
 	})
+}
+
+// doomed reports whether the stream is about to end, because its server has
+// exited: that says more than the connection that broke.
+func (s *stream) doomed(ctx context.Context) bool {
+	if s.door.farewell { // it is not ours to see
+		return false
+	}
+	timer := time.NewTimer(settling)
+	defer timer.Stop()
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+	case <-timer.C:
+		return false
+	}
+	return true
 }
 
 // tell posts a notification or an answer.
@@ -341,11 +362,20 @@ func plain(err error) error {
 	case errors.As(err, &answer):
 		return answer
 	case errors.As(err, &wrapped):
+		if unanswered(wrapped.Err) {
+			return fmt.Errorf("no answer from the server: %w", wrapped.Err)
+		}
 		return wrapped.Err
 	case errors.Is(err, mcp.ErrSessionMissing):
 		return errSessionGone
 	}
 	return err
+}
+
+// unanswered reports whether an error is the network's.
+func unanswered(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // errSessionGone is a server that does not know the session any more, such as
