@@ -164,7 +164,7 @@ func (d *Daemon) wire() {
 	}
 	offers := inventory.New(d.Store, d.Store)
 	d.Fleet = fleet.New(fleet.Options{
-		Runner: &remote.Runner{Containers: d.Engine, Relay: d.relay, Options: remote.Options{Logger: d.Logger}},
+		Runner: &remote.Runner{Containers: d.Engine, Relay: d.relay, Logins: d.book, Options: remote.Options{Logger: d.Logger}},
 		Client: upstream.Implementation{Name: "dockgate", Version: d.Version},
 		Eras:   offers,
 		Unlock: d.unlock,

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
+
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 )
 
@@ -31,8 +33,10 @@ type door struct {
 	query    string   // the endpoint's, with secrets
 	header   http.Header
 	limit    int // of a message, in bytes
-	// authorizes reports that refusals of a token are for the SDK's handler.
-	authorizes bool
+	// oauth, if set, is asked about refusals: by the SDK, or here if signs is
+	// set, because the SDK's older transport does not know it.
+	oauth auth.OAuthHandler
+	signs bool
 	// farewell reports that the server is told of the end of a session.
 	farewell bool
 	base     *http.Transport
@@ -149,6 +153,9 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 	if passed.URL.RawQuery == d.endpoint.RawQuery {
 		passed.URL.RawQuery = d.query
 	}
+	if err := d.sign(passed); err != nil {
+		return nil, err
+	}
 	d.dress(passed)
 	resp, err := d.base.RoundTrip(passed)
 	if err != nil {
@@ -162,6 +169,23 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return checked, nil
+}
+
+// sign adds the token of a login, where the SDK does not.
+func (d *door) sign(req *http.Request) error {
+	if d.oauth == nil || !d.signs {
+		return nil
+	}
+	source, err := d.oauth.TokenSource(req.Context())
+	if err != nil || source == nil {
+		return err
+	}
+	token, err := source.Token()
+	if err != nil {
+		return err
+	}
+	token.SetAuthHeader(req)
+	return nil
 }
 
 // dress adds the headers that the SDK leaves out.
@@ -249,8 +273,14 @@ func (d *door) refused(req *http.Request, resp *http.Response) (*http.Response, 
 			return bounded(resp)
 		}
 	}
-	if unauthorized && d.authorizes {
+	if unauthorized && d.oauth != nil && !d.signs {
 		return bounded(resp)
+	}
+	if unauthorized && d.oauth != nil {
+		if err := d.oauth.Authorize(req.Context(), req, resp); err != nil {
+			return nil, err
+		}
+		return nil, &StatusError{Code: resp.StatusCode}
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	if err == nil {

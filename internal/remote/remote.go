@@ -19,6 +19,7 @@ package remote
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -96,7 +97,7 @@ func dial(ctx context.Context, address Address, options Options) (*process, erro
 		return nil, &FieldError{"remote.url", "is not an http or https URL"}
 	}
 	endpoint.Fragment = ""
-	d := &door{endpoint: endpoint, limit: options.MaxMessage, authorizes: options.OAuth != nil, farewell: !options.noFarewell}
+	d := &door{endpoint: endpoint, limit: options.MaxMessage, oauth: options.OAuth, farewell: !options.noFarewell}
 	if d.limit <= 0 {
 		d.limit = jsonrpc.DefaultLimit
 	}
@@ -109,6 +110,7 @@ func dial(ctx context.Context, address Address, options Options) (*process, erro
 	d.base = transport(endpoint, address.Granted, options)
 	var conn mcp.Connection
 	oldSSE := address.Transport == catalog.SSE
+	d.signs = oldSSE
 	switch {
 	case oldSSE:
 		conn, err = connectSSE(ctx, d)
@@ -125,6 +127,39 @@ func dial(ctx context.Context, address Address, options Options) (*process, erro
 	}
 	return &process{stream: open(ctx, conn, d, oldSSE, logged(options.Logger)), id: endpoint.Host}, nil
 }
+
+// loginTime bounds a request of a login.
+const loginTime = 30 * time.Second
+
+// NewClient returns a client for the requests of a login to a remote server: to
+// its own origin, and to the issuers that it names, at public addresses or
+// those that its grant names.
+func NewClient(server sandbox.Remote) (*http.Client, error) {
+	endpoint, err := url.Parse(server.URL)
+	if err != nil {
+		return nil, &FieldError{"remote.url", "is not a URL"}
+	}
+	granted, err := prefixes(server.Addresses)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{
+		Transport: transport(endpoint, granted, Options{}),
+		Timeout:   loginTime,
+		CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			switch {
+			case len(via) > maxRedirects:
+				return fmt.Errorf("more than %d redirects", maxRedirects)
+			case req.URL.Scheme != "https" && via[0].URL.Scheme == "https":
+				return errDowngrade
+			}
+			return nil
+		},
+	}, nil
+}
+
+// errDowngrade is a redirect that gives up encryption.
+var errDowngrade = errors.New("the server redirects to a connection that is not encrypted")
 
 // connectSSE opens the one stream of the older transport. It outlives ctx,
 // which bounds only how long the server may take to begin it.

@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/login"
 	"github.com/dockgate/dockgate/internal/relay"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/secret"
@@ -32,6 +34,9 @@ type Runner struct {
 	Containers Containers
 	// Relay returns the image of the relay, which is then on the engine.
 	Relay func(ctx context.Context) (sandbox.Image, error)
+	// Logins, if set, returns the logins to a remote server, and what its own is
+	// kept under. It is asked for servers whose entries have no Authorization.
+	Logins func(server sandbox.Spec) (*login.Book, login.Server, error)
 	// Options are the settings of every stream.
 	Options Options
 }
@@ -59,14 +64,34 @@ func (r *Runner) dial(ctx context.Context, spec sandbox.Spec) (sandbox.Process, 
 	for _, s := range spec.Secrets {
 		address.Secrets[s.Env] = s.Value
 	}
-	for i, text := range spec.Remote.Addresses {
-		granted, err := prefix(text)
+	var err error
+	if address.Granted, err = prefixes(spec.Remote.Addresses); err != nil {
+		return nil, err
+	}
+	options := r.Options
+	if r.Logins != nil && !slices.ContainsFunc(spec.Remote.Headers, isAuthorization) {
+		book, server, err := r.Logins(spec)
+		if err != nil {
+			return nil, err
+		}
+		options.OAuth = book.Bearer(server)
+	}
+	return Open(ctx, address, options)
+}
+
+func isAuthorization(h sandbox.Header) bool { return strings.EqualFold(h.Name, "Authorization") }
+
+// prefixes reads the addresses of an entry.
+func prefixes(addresses []string) ([]netip.Prefix, error) {
+	var granted []netip.Prefix
+	for i, text := range addresses {
+		p, err := prefix(text)
 		if err != nil {
 			return nil, &FieldError{fmt.Sprintf("remote.addresses[%d]", i), "is neither an address nor a prefix"}
 		}
-		address.Granted = append(address.Granted, granted)
+		granted = append(granted, p)
 	}
-	return Open(ctx, address, r.Options)
+	return granted, nil
 }
 
 // prefix reads an address as the prefix that holds only it.

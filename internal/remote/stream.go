@@ -358,6 +358,7 @@ func isAnswer(err error) bool {
 func plain(err error) error {
 	var answer *jsonrpc.Error
 	var wrapped *url.Error
+	var told toldError
 	switch {
 	case errors.As(err, &answer):
 		return answer
@@ -368,8 +369,16 @@ func plain(err error) error {
 		return wrapped.Err
 	case errors.Is(err, mcp.ErrSessionMissing):
 		return errSessionGone
+	case errors.As(err, &told): // without the SDK's words around it
+		return told
 	}
 	return err
+}
+
+// A toldError says what the user can do.
+type toldError interface {
+	error
+	Hint() string
 }
 
 // unanswered reports whether an error is the network's.

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/login"
+	"github.com/dockgate/dockgate/internal/principal"
+)
+
+func newLogin(f *flags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "login SERVER",
+		Short: "Log in to a remote server, in the browser",
+		Long: `Log in to a server that somebody else runs and that wants an OAuth login. The
+address to open is printed, and opened in the browser where there is one. The
+tokens are kept encrypted in the state folder, and go to this server's URL only.` + exits,
+		Example:           "  dockgate login linear",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: once(f.completeServers()),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.use(cmd.Context(), func(d *daemon.Daemon) error {
+				err := d.Login(cmd.Context(), principal.Local, args[0], func(ctx context.Context, url string) error {
+					tell(cmd, "open this address to log in to %s:", args[0])
+					tell(cmd, "  %s", clean(url))
+					browse(ctx, url)
+					return nil
+				})
+				var needless *login.NeedlessError
+				if errors.As(err, &needless) {
+					tell(cmd, "%s answers without a login", args[0])
+					return nil
+				}
+				if err == nil {
+					tell(cmd, "logged in to %s", args[0])
+				}
+				return err
+			})
+		},
+	}
+}
+
+// browse opens an address in the browser, where there is one: the address has
+// been printed, so it does not matter if that fails.
+func browse(ctx context.Context, url string) {
+	var command *exec.Cmd
+	switch runtime.GOOS {
+	case "darwin":
+		command = exec.CommandContext(ctx, "open", url)
+	case "windows":
+		command = exec.CommandContext(ctx, "rundll32", "url.dll,FileProtocolHandler", url)
+	default:
+		command = exec.CommandContext(ctx, "xdg-open", url)
+	}
+	_ = command.Run() // see above
+}
+
+func newLogout(f *flags) *cobra.Command {
+	return &cobra.Command{
+		Use:               "logout SERVER",
+		Short:             "Forget the login to a remote server",
+		Long:              `Forget the tokens of a server that dockgate login has logged in to.` + exits,
+		Example:           "  dockgate logout linear",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: once(f.completeServers()),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.use(cmd.Context(), func(d *daemon.Daemon) error {
+				err := d.Logout(cmd.Context(), principal.Local, args[0])
+				if errors.Is(err, login.ErrNone) {
+					return fmt.Errorf("not logged in to %q", args[0])
+				}
+				if err == nil {
+					tell(cmd, "logged out of %s", args[0])
+				}
+				return err
+			})
+		},
+	}
+}
