@@ -17,7 +17,7 @@ ENGINES    ?= found new
 # How long each fuzz target runs.
 FUZZTIME   ?= 10s
 
-.PHONY: help build images demo test test-engines check lint bench fuzz engine
+.PHONY: help build images demo test conformance test-engines check lint bench fuzz engine
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -37,6 +37,9 @@ test: engine images build ## run every test, the ones on the real engine too
 	go test -race -timeout 20m -coverpkg=./internal/... -coverprofile=bin/cover.out $(TESTFLAGS) ./...
 	@go tool cover -func=bin/cover.out | awk 'END { print "statement coverage of internal: " $$NF }'
 	go run ./test/leftovers
+
+conformance: engine images ## run the official MCP conformance suite against the gateway
+	TEST_ENGINE=require go test -count=1 -run TestConformance -v ./test/e2e
 
 test-engines: engine build ## run what needs an engine on the one that answers and on the newest
 	@for e in $(ENGINES); do \

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/dockgate/dockgate/test/clients"
 )
 
 // The MCP inspector starts the gateway itself, once for each command.
@@ -18,13 +16,7 @@ func TestInspector(t *testing.T) {
 	api := needEngine(t)
 	needImage(t, api, "dockgate/demo")
 	needImage(t, api, "dockgate-test/everything")
-	installed, err := clients.Install(t.Context())
-	if err != nil {
-		if os.Getenv("TEST_ENGINE") == "require" {
-			t.Fatal(err)
-		}
-		t.Skipf("no clients: %v", err)
-	}
+	installed := needClients(t)
 	h := newHouse(t, demo+"  everything: {image: dockgate-test/everything}\n")
 	inspect := func(serve []string, args ...string) string {
 		t.Helper()
@@ -68,6 +60,33 @@ func TestInspector(t *testing.T) {
 	} {
 		if got := inspect(tt.serve, tt.args...); !strings.Contains(got, tt.want) {
 			t.Errorf("inspector %s =\n%s\nwant %s in it", strings.Join(tt.args, " "), got, tt.want)
+		}
+	}
+}
+
+// The inspector speaks with the gateway over HTTP, in both eras.
+func TestInspectorHTTP(t *testing.T) {
+	api := needEngine(t)
+	needImage(t, api, "dockgate/demo")
+	installed := needClients(t)
+	h := newHouse(t, demo)
+	h.learn(t, "thing")
+	url := h.serveOpen(t, "--approve", "pinned", "--server", "thing")
+	for _, era := range []string{"legacy", "modern"} {
+		for _, tt := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"--method", "tools/list"}, `"thing__echo"`},
+			{[]string{"--method", "tools/call", "--tool-name", "thing__echo", "--tool-arg", "text=hi"}, `"hi"`},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			args := append([]string{"--cli", url, "--transport", "http", "--protocol-era", era}, tt.args...)
+			out, err := installed.Command(ctx, installed.Inspector, args...).CombinedOutput()
+			cancel()
+			if err != nil || !strings.Contains(string(out), tt.want) {
+				t.Errorf("inspector %s = %v\n%s\nwant %s in it", strings.Join(args, " "), err, out, tt.want)
+			}
 		}
 	}
 }
