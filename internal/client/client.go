@@ -16,21 +16,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dockgate/dockgate/internal/client/section"
 )
 
 // Entry is the name under which a client knows the gateway.
 const Entry = "dockgate"
-
-// A Format is how a configuration is written.
-type Format string
-
-// The formats. JSONC is JSON that may have comments and trailing commas.
-const (
-	JSON  Format = "json"
-	JSONC Format = "jsonc"
-	TOML  Format = "toml"
-	YAML  Format = "yaml"
-)
 
 // A Client is a program that starts MCP servers from a configuration file.
 type Client struct {
@@ -38,7 +29,7 @@ type Client struct {
 	Name string
 	// Title is what the program calls itself.
 	Title  string
-	Format Format
+	Format section.Format
 	// Section is the key of the top level that holds the servers.
 	Section string
 	// Next is what the user does so that the client sees a change.

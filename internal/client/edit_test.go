@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dockgate/dockgate/internal/client"
+	"github.com/dockgate/dockgate/internal/client/section"
 )
 
 var command = client.Command{Program: "dockgate", Args: []string{"serve"}}
@@ -191,7 +192,7 @@ func TestEditRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		_, err := find(t, tt.client).Put([]byte(tt.text), command)
-		var problem *client.Problem
+		var problem *section.Problem
 		if !errors.As(err, &problem) || problem.Line != tt.line || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: Put = %v (%#v), want line %d: …%s…", tt.name, err, problem, tt.line, tt.want)
 		}

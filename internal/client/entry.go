@@ -1,6 +1,10 @@
 package client
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/dockgate/dockgate/internal/client/section"
+)
 
 // A Command is what a client starts as the gateway.
 type Command struct {
@@ -8,13 +12,6 @@ type Command struct {
 	Args    []string `json:"args"`
 	// Env are the variables that the client sets.
 	Env map[string]string `json:"env,omitempty"`
-}
-
-// A field is one line of an entry. Its value is a string, a bool, an int, a
-// []string or a map of strings.
-type field struct {
-	name  string
-	value any
 }
 
 // A shape is how a client writes a command down.
@@ -29,10 +26,10 @@ const (
 )
 
 // fields returns the entry that stands for a command.
-func (s shape) fields(c Command) []field {
+func (s shape) fields(c Command) []section.Field {
 	fields := s.required(c)
 	if len(c.Env) > 0 {
-		fields = append(fields, field{s.env(), c.Env})
+		fields = append(fields, section.Field{Name: s.env(), Value: c.Env})
 	}
 	return fields
 }
@@ -49,20 +46,25 @@ func (s shape) env() string {
 	return "env"
 }
 
-func (s shape) required(c Command) []field {
+func (s shape) required(c Command) []section.Field {
 	args := append([]string{}, c.Args...)
-	command := []field{{"command", c.Program}, {"args", args}}
+	command := []section.Field{{Name: "command", Value: c.Program}, {Name: "args", Value: args}}
 	switch s {
 	case typed:
-		return append([]field{{"type", "stdio"}}, command...)
+		return append([]section.Field{{Name: "type", Value: "stdio"}}, command...)
 	case local:
-		return append(append([]field{{"type", "local"}}, command...), field{"tools", []string{"*"}})
+		return append(append([]section.Field{{Name: "type", Value: "local"}}, command...), section.Field{Name: "tools", Value: []string{"*"}})
 	case joined:
-		return []field{{"type", "local"}, {"command", append([]string{c.Program}, args...)}, {"enabled", true}}
+		return []section.Field{{Name: "type", Value: "local"}, {Name: "command", Value: append([]string{c.Program}, args...)}, {Name: "enabled", Value: true}}
 	case extension:
-		return []field{
-			{"name", Entry}, {"description", "MCP servers that run as isolated containers"}, {"type", "stdio"},
-			{"enabled", true}, {"cmd", c.Program}, {"args", args}, {"timeout", 300},
+		return []section.Field{
+			{Name: "name", Value: Entry},
+			{Name: "description", Value: "MCP servers that run as isolated containers"},
+			{Name: "type", Value: "stdio"},
+			{Name: "enabled", Value: true},
+			{Name: "cmd", Value: c.Program},
+			{Name: "args", Value: args},
+			{Name: "timeout", Value: 300},
 		}
 	case plain:
 	}
@@ -71,13 +73,13 @@ func (s shape) required(c Command) []field {
 
 // has reports whether an entry, as it was read, says what the fields say. What
 // the client or the user has added to it does not matter.
-func has(entry any, fields []field) bool {
+func has(entry any, fields []section.Field) bool {
 	found, ok := entry.(map[string]any)
 	if !ok {
 		return false
 	}
 	for _, f := range fields {
-		if !same(found[f.name], f.value) {
+		if !same(found[f.Name], f.Value) {
 			return false
 		}
 	}
@@ -87,7 +89,7 @@ func has(entry any, fields []field) bool {
 func same(found, want any) bool {
 	list, ok := want.([]string)
 	if !ok {
-		return show(found) == show(want)
+		return section.Show(found) == section.Show(want)
 	}
 	items, ok := found.([]any)
 	if !ok || len(items) != len(list) {

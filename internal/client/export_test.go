@@ -17,7 +17,7 @@ func (c Client) Rest(text []byte) (map[string]any, error) { return c.rest(text, 
 // There moves every other server out of a text and back again, and returns all
 // that the text says then.
 func (c Client) There(text []byte) (map[string]any, error) {
-	whole, err := c.syntax().decode(text)
+	whole, err := c.Format.Syntax().Decode(text)
 	if err != nil {
 		return nil, err
 	}
@@ -34,8 +34,8 @@ func (c Client) There(text []byte) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.syntax().decode(left)
+	return c.Format.Syntax().Decode(left)
 }
 
 // Whole is all that a text says.
-func (c Client) Whole(text []byte) (map[string]any, error) { return c.syntax().decode(text) }
+func (c Client) Whole(text []byte) (map[string]any, error) { return c.Format.Syntax().Decode(text) }

@@ -49,7 +49,7 @@ func (c Client) Servers(path string) ([]Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole, err := c.syntax().decode(f.text)
+	whole, err := c.Format.Syntax().Decode(f.text)
 	if err != nil {
 		return nil, c.wrong(path, err)
 	}
@@ -149,11 +149,11 @@ func (c Client) move(text []byte, names []string, gone []moved) ([]byte, []moved
 		if !ok || name == Entry {
 			continue
 		}
-		raw, err := c.syntax().raw(text, c.Section, name)
+		raw, err := c.Format.Syntax().Raw(text, c.Section, name)
 		if err != nil {
 			return nil, nil, err
 		}
-		whole, err := c.syntax().decode(text)
+		whole, err := c.Format.Syntax().Decode(text)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -1,4 +1,4 @@
-package client
+package section
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 // tomlText is TOML. An entry is a table of its own, with what is below it.
 type tomlText struct{}
 
-func (tomlText) decode(text []byte) (map[string]any, error) {
+func (tomlText) Decode(text []byte) (map[string]any, error) {
 	whole := make(map[string]any)
 	err := toml.Unmarshal(bytes.TrimPrefix(text, []byte(byteOrder)), &whole)
 	var wrong *toml.DecodeError
@@ -85,7 +85,7 @@ func withoutTail(text []byte, s span) int {
 	return end
 }
 
-func (tomlText) put(text []byte, section, name string, fields []field) ([]byte, error) {
+func (tomlText) Put(text []byte, section, name string, fields []Field) ([]byte, error) {
 	return withoutMark(text, func(text []byte) ([]byte, error) {
 		spans, err := tables(text, section, name)
 		if err != nil {
@@ -94,8 +94,8 @@ func (tomlText) put(text []byte, section, name string, fields []field) ([]byte, 
 		end := newline(text)
 		entry := "[" + section + "." + name + "]" + end
 		for _, f := range fields {
-			value := tomlString(f.value)
-			entry += f.name + " = " + value + end
+			value := tomlString(f.Value)
+			entry += f.Name + " = " + value + end
 		}
 		if len(spans) == 0 {
 			return appendTable(text, entry), nil
@@ -123,7 +123,7 @@ func appendTable(text []byte, entry string) []byte {
 	return splice(text, len(text), len(text), entry)
 }
 
-func (tomlText) raw(text []byte, section, name string) (string, error) {
+func (tomlText) Raw(text []byte, section, name string) (string, error) {
 	text = bytes.TrimPrefix(text, []byte(byteOrder))
 	spans, err := tables(text, section, name)
 	var all []byte
@@ -133,25 +133,25 @@ func (tomlText) raw(text []byte, section, name string) (string, error) {
 	return string(all), err
 }
 
-func (tomlText) putRaw(text []byte, _, _, raw string) ([]byte, error) {
+func (tomlText) PutRaw(text []byte, _, _, raw string) ([]byte, error) {
 	return withoutMark(text, func(text []byte) ([]byte, error) { return appendTable(text, raw), nil })
 }
 
 // tomlString writes a value. What JSON escapes TOML does too, but for the
-// slash, which show leaves as it is, and for U+007F, which only TOML does.
+// slash, which Show leaves as it is, and for U+007F, which only TOML does.
 func tomlString(value any) string {
 	text := flow(value)
 	if variables, ok := value.(map[string]string); ok {
 		var items []string
 		for _, name := range slices.Sorted(maps.Keys(variables)) {
-			items = append(items, show(name)+" = "+show(variables[name]))
+			items = append(items, Show(name)+" = "+Show(variables[name]))
 		}
 		text = "{ " + strings.Join(items, ", ") + " }"
 	}
 	return strings.ReplaceAll(text, "\x7f", `\u007F`)
 }
 
-func (tomlText) take(text []byte, section, name string) ([]byte, error) {
+func (tomlText) Take(text []byte, section, name string) ([]byte, error) {
 	return withoutMark(text, func(text []byte) ([]byte, error) {
 		spans, err := tables(text, section, name)
 		if err != nil {

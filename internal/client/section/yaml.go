@@ -1,4 +1,4 @@
-package client
+package section
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // yamlText is YAML: one document, a mapping in block style.
 type yamlText struct{}
 
-func (y yamlText) decode(text []byte) (map[string]any, error) {
+func (y yamlText) Decode(text []byte) (map[string]any, error) {
 	if _, err := y.parse(text); err != nil {
 		return nil, err
 	}
@@ -89,16 +89,16 @@ func lineAt(text []byte, line int) int {
 	return at
 }
 
-func (y yamlText) put(text []byte, section, name string, fields []field) ([]byte, error) {
+func (y yamlText) Put(text []byte, section, name string, fields []Field) ([]byte, error) {
 	end := newline(text)
 	return y.insert(text, section, name, func(indent string) string { return yamlEntry(indent, end, name, fields) })
 }
 
-func (y yamlText) putRaw(text []byte, section, name, raw string) ([]byte, error) {
+func (y yamlText) PutRaw(text []byte, section, name, raw string) ([]byte, error) {
 	return y.insert(text, section, name, func(string) string { return raw })
 }
 
-func (y yamlText) raw(text []byte, section, name string) (string, error) {
+func (y yamlText) Raw(text []byte, section, name string) (string, error) {
 	root, err := y.parse(text)
 	if err != nil {
 		return "", err
@@ -164,18 +164,18 @@ func (y yamlText) insert(text []byte, section, name string, entry func(indent st
 }
 
 // yamlEntry writes an entry in block style.
-func yamlEntry(indent, end, name string, fields []field) string {
+func yamlEntry(indent, end, name string, fields []Field) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s:%s", indent, name, end)
 	for _, f := range fields {
-		list, ok := f.value.([]string)
+		list, ok := f.Value.([]string)
 		if !ok || len(list) == 0 {
-			fmt.Fprintf(&b, "%s  %s: %s%s", indent, f.name, flow(f.value), end)
+			fmt.Fprintf(&b, "%s  %s: %s%s", indent, f.Name, flow(f.Value), end)
 			continue
 		}
-		fmt.Fprintf(&b, "%s  %s:%s", indent, f.name, end)
+		fmt.Fprintf(&b, "%s  %s:%s", indent, f.Name, end)
 		for _, item := range list {
-			fmt.Fprintf(&b, "%s    - %s%s", indent, show(item), end)
+			fmt.Fprintf(&b, "%s    - %s%s", indent, Show(item), end)
 		}
 	}
 	return b.String()
@@ -199,7 +199,7 @@ func yamlSpan(text []byte, mapping, key *yaml.Node) span {
 	return s
 }
 
-func (y yamlText) take(text []byte, section, name string) ([]byte, error) {
+func (y yamlText) Take(text []byte, section, name string) ([]byte, error) {
 	root, err := y.parse(text)
 	if err != nil {
 		return nil, err

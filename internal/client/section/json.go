@@ -1,4 +1,4 @@
-package client
+package section
 
 import (
 	"bytes"
@@ -59,7 +59,7 @@ func (jsonText) whereNot(text []byte) error {
 	return &Problem{Line: lineOf(text, at), Text: "the client reads neither comments nor trailing commas: " + syntax.Error()}
 }
 
-func (j jsonText) decode(text []byte) (map[string]any, error) {
+func (j jsonText) Decode(text []byte) (map[string]any, error) {
 	value, err := j.parse(text)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (j jsonText) section(text []byte, value *hujson.Value, name string) (*hujso
 	return &root.Members[at].Value, nil
 }
 
-func (j jsonText) put(text []byte, section, name string, fields []field) ([]byte, error) {
+func (j jsonText) Put(text []byte, section, name string, fields []Field) ([]byte, error) {
 	return withoutMark(text, func(text []byte) ([]byte, error) {
 		if isBlank(text) {
 			text = []byte("{}\n")
@@ -116,14 +116,14 @@ func (j jsonText) put(text []byte, section, name string, fields []field) ([]byte
 		}
 		if servers == nil {
 			return w.add(&value, section, func(w jsonWriter, indent string) string {
-				return w.object(indent, []string{show(name) + ": " + w.fields(indent+w.unit, fields)})
+				return w.object(indent, []string{Show(name) + ": " + w.fields(indent+w.unit, fields)})
 			}), nil
 		}
 		object, ok := servers.Value.(*hujson.Object)
 		if !ok { // null, of which decode has made nothing
 			indent := indentOf(text, servers.StartOffset)
 			return splice(text, servers.StartOffset, servers.EndOffset,
-				w.object(indent, []string{show(name) + ": " + w.fields(indent+w.unit, fields)})), nil
+				w.object(indent, []string{Show(name) + ": " + w.fields(indent+w.unit, fields)})), nil
 		}
 		at, err := member(text, object, name)
 		if err != nil {
@@ -176,15 +176,15 @@ func (w jsonWriter) add(object *hujson.Value, name string, value func(w jsonWrit
 		inner := bytes.TrimRight(w.text[object.StartOffset+1:object.EndOffset-1], " \t\r\n")
 		indent := own + w.unit
 		return splice(w.text, object.StartOffset+1, object.EndOffset-1,
-			string(inner)+w.newline+indent+show(name)+": "+value(w, indent)+w.newline+own)
+			string(inner)+w.newline+indent+Show(name)+": "+value(w, indent)+w.newline+own)
 	}
 	last := members[len(members)-1].Value
 	if !w.lines(object) {
 		w.unit = ""
-		return splice(w.text, last.EndOffset, last.EndOffset, ", "+show(name)+": "+value(w, ""))
+		return splice(w.text, last.EndOffset, last.EndOffset, ", "+Show(name)+": "+value(w, ""))
 	}
 	indent := indentOf(w.text, members[0].Name.StartOffset)
-	line := w.newline + indent + show(name) + ": " + value(w, indent)
+	line := w.newline + indent + Show(name) + ": " + value(w, indent)
 	if last.AfterExtra != nil { // there is a trailing comma
 		comma := last.EndOffset + len(last.AfterExtra) + 1
 		end := w.remark(comma, object.EndOffset-1)
@@ -219,10 +219,10 @@ func (w jsonWriter) object(indent string, members []string) string {
 }
 
 // fields writes an entry.
-func (w jsonWriter) fields(indent string, fields []field) string {
+func (w jsonWriter) fields(indent string, fields []Field) string {
 	members := make([]string, len(fields))
 	for i, f := range fields {
-		members[i] = show(f.name) + ": " + flow(f.value)
+		members[i] = Show(f.Name) + ": " + flow(f.Value)
 	}
 	return w.object(indent, members)
 }
@@ -233,19 +233,20 @@ func flow(value any) string {
 	switch value := value.(type) {
 	case []string:
 		for _, item := range value {
-			items = append(items, show(item))
+			items = append(items, Show(item))
 		}
 		return "[" + strings.Join(items, ", ") + "]"
 	case map[string]string:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
-			items = append(items, show(name)+": "+show(value[name]))
+			items = append(items, Show(name)+": "+Show(value[name]))
 		}
 		return "{" + strings.Join(items, ", ") + "}"
 	}
-	return show(value)
+	return Show(value)
 }
 
-func (j jsonText) raw(text []byte, section, name string) (string, error) {
+// Raw implements [Syntax].
+func (j jsonText) Raw(text []byte, section, name string) (string, error) {
 	text = bytes.TrimPrefix(text, []byte(byteOrder))
 	value, err := j.parse(text)
 	if err != nil {
@@ -264,7 +265,7 @@ func (j jsonText) raw(text []byte, section, name string) (string, error) {
 	return string(text[entry.StartOffset:entry.EndOffset]), nil
 }
 
-func (j jsonText) putRaw(text []byte, section, name, raw string) ([]byte, error) {
+func (j jsonText) PutRaw(text []byte, section, name, raw string) ([]byte, error) {
 	return withoutMark(text, func(text []byte) ([]byte, error) {
 		if isBlank(text) {
 			text = []byte("{}\n")
@@ -280,18 +281,18 @@ func (j jsonText) putRaw(text []byte, section, name, raw string) ([]byte, error)
 		}
 		if servers == nil {
 			return w.add(&value, section, func(w jsonWriter, indent string) string {
-				return w.object(indent, []string{show(name) + ": " + raw})
+				return w.object(indent, []string{Show(name) + ": " + raw})
 			}), nil
 		}
 		if _, ok := servers.Value.(*hujson.Object); !ok {
 			return splice(text, servers.StartOffset, servers.EndOffset,
-				w.object(indentOf(text, servers.StartOffset), []string{show(name) + ": " + raw})), nil
+				w.object(indentOf(text, servers.StartOffset), []string{Show(name) + ": " + raw})), nil
 		}
 		return w.add(servers, name, func(jsonWriter, string) string { return raw }), nil
 	})
 }
 
-func (j jsonText) take(text []byte, section, name string) ([]byte, error) {
+func (j jsonText) Take(text []byte, section, name string) ([]byte, error) {
 	return withoutMark(text, func(text []byte) ([]byte, error) {
 		value, err := j.parse(text)
 		if err != nil {
