@@ -21,7 +21,7 @@ const module = "github.com/dockgate/dockgate"
 func floors() [][]string {
 	return [][]string{
 		0:  {"tool", "secret", "principal", "jsonrpc", "relay", "outside"},
-		1:  {"catalog", "client", "era", "rules", "search"},
+		1:  {"catalog", "client", "era", "rules", "schema", "search"},
 		2:  {"sandbox"},
 		3:  {"approval", "audit", "access", "inventory", "login"},
 		4:  {"docker", "plan", "upstream", "remote"},

@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/dockgate/dockgate/internal/call"
+	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/rules"
+	"github.com/dockgate/dockgate/internal/schema"
 	"github.com/dockgate/dockgate/internal/tool"
 )
 
@@ -24,22 +25,21 @@ type Details struct {
 	Confirmed   bool     `json:"confirmed,omitempty"`
 	Tags        []string `json:"tags"`
 	// Parameters are the schema's outermost, those that are required first.
-	Parameters []Parameter `json:"parameters"`
-	Examples   []Example   `json:"examples"`
+	Parameters []schema.Parameter `json:"parameters"`
+	Examples   []Example          `json:"examples"`
 	// InputSchema and OutputSchema are as the server sent them.
 	InputSchema  json.RawMessage `json:"inputSchema"`
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 	Annotations  json.RawMessage `json:"annotations,omitempty"`
 }
 
-// A Parameter is one of a tool's arguments.
-type Parameter struct {
-	Name        string `json:"name"`
-	Type        string `json:"type"`
+// An Example shows how a tool is called.
+type Example struct {
 	Description string `json:"description"`
-	Required    bool   `json:"required"`
-
-	schema json.RawMessage
+	// Parameters are the arguments, an object.
+	Parameters json.RawMessage `json:"parameters"`
+	// Made reports that nobody wrote it: the values are placeholders.
+	Made bool `json:"made,omitempty"`
 }
 
 // Details returns what is known of a tool, a disabled one too. An unknown one
@@ -53,17 +53,17 @@ func (d *Desk) Details(ctx context.Context, who principal.Principal, server, nam
 	if !ok {
 		return Details{}, stock.unknown(name)
 	}
-	schema := jsonrpc.Lookup(item.JSON, "inputSchema")
-	if schema == nil {
-		schema = json.RawMessage("{}")
+	input := jsonrpc.Lookup(item.JSON, "inputSchema")
+	if input == nil {
+		input = json.RawMessage("{}")
 	}
 	details := Details{
 		Server: server, Tool: name, Title: item.title(), Description: item.described(),
 		Enabled: item.Enabled(), Confirmed: item.Verdict == rules.Ask, Tags: append([]string{}, item.Tags...),
-		Parameters: parameters(schema), InputSchema: schema,
+		Parameters: schema.Parameters(input), InputSchema: input,
 		OutputSchema: jsonrpc.Lookup(item.JSON, "outputSchema"), Annotations: jsonrpc.Lookup(item.JSON, "annotations"),
+		Examples: examples(stock.Entry, name, input),
 	}
-	details.Examples = examples(stock.Entry, details)
 	return details, nil
 }
 
@@ -78,29 +78,32 @@ func (s Stock) unknown(name string) error {
 	return call.UnknownTool(s.Entry.Name, name, names)
 }
 
-// parameters returns the outermost properties of a schema: the required ones
-// and then the others, each in the order in which the schema has them.
-func parameters(schema json.RawMessage) []Parameter {
-	var required []string
-	_ = json.Unmarshal(jsonrpc.Lookup(schema, "required"), &required) //nolint:errcheck // what is no list requires nothing
-	found := []Parameter{}
-	for name, property := range properties(schema) {
-		property := resolve(schema, property)
-		found = append(found, Parameter{
-			Name: name, Type: typeOf(schema, property), Description: oneLine(member(property, "description")),
-			Required: slices.Contains(required, name), schema: property,
-		})
-	}
-	slices.SortStableFunc(found, func(a, b Parameter) int {
-		switch {
-		case a.Required == b.Required:
-			return 0
-		case a.Required:
-			return -1
+// examples returns the examples of the catalog; without those the schema's;
+// without those one that is made from the required parameters, and says so.
+func examples(entry catalog.Server, tool string, input json.RawMessage) []Example {
+	found := []Example{}
+	for _, t := range entry.Tools {
+		for _, example := range t.Examples {
+			if t.Name == tool && example.Parameters != nil {
+				found = append(found, Example{Description: example.Description, Parameters: example.Parameters})
+			}
 		}
-		return 1
-	})
-	return found
+	}
+	if len(found) > 0 {
+		return found
+	}
+	for _, example := range schema.Examples(input) {
+		found = append(found, Example{Description: "From the tool's schema", Parameters: example})
+	}
+	if len(found) > 0 {
+		return found
+	}
+	example := Example{Description: "Made from the required parameters: the values are placeholders", Made: true}
+	var own bool
+	if example.Parameters, own = schema.Instance(input); own {
+		example.Description, example.Made = "From the tool's schema", false
+	}
+	return []Example{example}
 }
 
 // text is the details as a model reads them: how the tool is called, whole,

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
@@ -56,9 +58,42 @@ func (d *Desk) Execute(ctx context.Context, client call.Client, server, name str
 		return nil, err
 	}
 	if item, ok := stock.Item(name); ok && stock.Listed && item.Enabled() {
-		if err := d.checks.check(server, item, arguments); err != nil {
-			return nil, err
+		input := jsonrpc.Lookup(item.JSON, "inputSchema")
+		if err := d.checker.Check(input, arguments); err != nil {
+			return nil, &InvalidError{Server: server, Tool: name, Problem: err.Error(), Schema: input}
 		}
 	}
 	return d.Caller.CallTool(ctx, client, server, name, arguments)
+}
+
+// An InvalidError is arguments that do not fit the schema of the tool. The
+// call was not made.
+type InvalidError struct {
+	Server, Tool string
+	Problem      string
+	Schema       json.RawMessage
+}
+
+// Error says what does not fit, and gives the schema.
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("the arguments of %q of %q do not fit its schema: %s; schema: %s", e.Tool, e.Server, e.Problem, shortSchema(e.Schema))
+}
+
+// Code says what kind of failure it is.
+func (e *InvalidError) Code() string { return call.CodeArguments }
+
+// Details are the problem and the whole schema.
+func (e *InvalidError) Details() any {
+	return map[string]any{"problem": e.Problem, "inputSchema": e.Schema}
+}
+
+// maxSchema is how much of a schema stands in a text, in bytes.
+const maxSchema = 2000
+
+func shortSchema(schema json.RawMessage) string {
+	var short bytes.Buffer
+	if json.Compact(&short, schema) != nil || short.Len() > maxSchema {
+		return fmt.Sprintf("%s… (cut; details.inputSchema has all)", strings.ToValidUTF8(string(schema[:min(len(schema), maxSchema)]), ""))
+	}
+	return short.String()
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/schema"
 	"github.com/dockgate/dockgate/internal/tool"
 )
 
@@ -119,7 +120,7 @@ type Desk struct {
 	Logger *slog.Logger
 
 	shelves shelves
-	checks  checks
+	checker schema.Checker
 }
 
 // Call answers one of the own tools with a raw tools/call result. A failure
