@@ -18,7 +18,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
+	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -96,6 +99,7 @@ func (l Limits) orDefaults() Limits {
 type Endpoint struct {
 	Options
 	legacy, modern http.Handler
+	served         atomic.Int64 // requests so far
 	mux            http.ServeMux
 	accounts       accounts
 
@@ -144,7 +148,10 @@ func carry(next http.Handler) http.Handler {
 type visitKey struct{}
 
 // ServeHTTP implements [http.Handler].
-func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) { e.mux.ServeHTTP(w, r) }
+func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.served.Add(1)
+	e.mux.ServeHTTP(w, r)
+}
 
 // health says that the process lives.
 func (e *Endpoint) health(w http.ResponseWriter, _ *http.Request) {
@@ -181,6 +188,7 @@ func (e *Endpoint) Serve(ctx context.Context, listener net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	watching, watched := context.WithCancel(context.WithoutCancel(ctx)) // also while calls end
 	group.Go(func() error { return e.Access.Run(watching) })
+	group.Go(func() error { return e.rest(watching) })
 	group.Go(func() error {
 		err := server.Serve(listener)
 		if errors.Is(err, http.ErrServerClosed) {
@@ -215,6 +223,35 @@ func (e *Endpoint) stop(ctx context.Context, server *http.Server) error {
 		err = nil
 	}
 	return errors.Join(err, server.Close(), e.Gateway.Dismiss(ctx))
+}
+
+// restAfter is how long nobody has to ask for anything until memory is given
+// back.
+const restAfter = 5 * time.Second
+
+// rest gives memory back to the machine when nobody asks for anything. The
+// collector would keep several times what sessions need (see the command's
+// settings of it), until it has a reason to run.
+func (e *Endpoint) rest(ctx context.Context) error {
+	ticker := time.NewTicker(restAfter)
+	defer ticker.Stop()
+	rested := int64(0)
+	for seen := int64(0); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		now := e.served.Load()
+		if now == seen && now != rested {
+			// Each collection halves the stacks of goroutines that only wait.
+			runtime.GC()
+			runtime.GC()
+			debug.FreeOSMemory()
+			rested = now
+		}
+		seen = now
+	}
 }
 
 func (e *Endpoint) stopping() bool {

@@ -174,6 +174,7 @@ func (e *Endpoint) pass(w http.ResponseWriter, r *http.Request, visit *gateway.V
 		return
 	}
 	a := newAnswer(w, visit, era, e.Limits.KeepAlive)
+	defer visit.Release()
 	defer a.end()
 	ctx := context.WithValue(r.Context(), visitKey{}, visit)
 	switch r.Method {

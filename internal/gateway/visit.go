@@ -34,7 +34,7 @@ type Visit struct {
 	body     []byte
 	nonce    string
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards what follows and, once the request is on its way, messages and body
 	deposits []json.RawMessage
 }
 
@@ -138,6 +138,16 @@ func (v *Visit) Messages() []jsonrpc.Message { return v.messages }
 // Batch reports whether the body is a batch.
 func (v *Visit) Batch() bool { return v.batch }
 
+// Release forgets what a Visit has brought that begins a session, once its
+// request is over: the session keeps the Visit for as long as it lives.
+func (v *Visit) Release() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.messages) == 1 && v.messages[0].Method == "initialize" {
+		v.body, v.messages, v.deposits = nil, nil, nil
+	}
+}
+
 // Body is what is to go through the SDK in place of the body that came.
 func (v *Visit) Body() []byte { return v.body }
 
@@ -159,6 +169,8 @@ func visitOf(req mcp.Request) *Visit {
 
 // params returns the params of a request as they came.
 func (v *Visit) params(req mcp.Request) (json.RawMessage, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if !v.batch {
 		if len(v.messages) == 0 {
 			return nil, false

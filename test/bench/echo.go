@@ -18,11 +18,11 @@ func echoCall(server string) []byte {
 	return fmt.Appendf(nil, `{"name":%q,"arguments":{"text":%q}}`, exposed(server, "echo"), said)
 }
 
-// modernEcho is a call of the demo itself in the era without sessions.
-func modernEcho() []byte {
+// modernEcho is echoCall in the era without sessions.
+func modernEcho(server string) []byte {
 	const meta = `{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"dockgate-bench","version":"1"}}`
-	return fmt.Appendf(nil, `{"name":"echo","arguments":{"text":%q},"_meta":%s}`, said, meta)
+	return fmt.Appendf(nil, `{"name":%q,"arguments":{"text":%q},"_meta":%s}`, exposed(server, "echo"), said, meta)
 }
 
 // sizedCall returns the params of a call for a result of a size.

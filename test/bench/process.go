@@ -26,6 +26,7 @@ type process struct {
 
 	command *exec.Cmd
 	stdin   io.Closer
+	stdout  io.Reader // of a program that speaks over HTTP
 	stderr  *pipe.Tail
 	exited  chan struct{}
 	err     error // of the exit; valid once exited is closed
@@ -54,7 +55,7 @@ func spawn(ctx context.Context, env []string, program string, args ...string) (*
 	if err := p.command.Start(); err != nil {
 		return nil, errors.Join(err, stdout.Close(), theirs.Close())
 	}
-	p.stdin = stdin
+	p.stdin, p.stdout = stdin, stdout
 	p.Conversation = raw.New(stdout, stdin)
 	go func() {
 		defer close(p.exited)

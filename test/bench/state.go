@@ -32,6 +32,8 @@ type state struct {
 	id string
 	// tools is how many tools of servers its gateways list.
 	tools int
+	// token is for its gateways over HTTP; empty before the first of them.
+	token string
 }
 
 // An image is what a real container of an image said, and how it was created.

@@ -59,7 +59,7 @@ func measureWarm(ctx context.Context, b *bench) (err error) {
 	lines := []line{
 		{"gateway", gateway.Conversation, echoCall(echoServer)},
 		{"raw", bare.Conversation, echoCall("")},
-		{"raw modern", modern.Conversation, modernEcho()},
+		{"raw modern", modern.Conversation, modernEcho("")},
 	}
 	for _, p := range b.peers {
 		process, params, err := p.connect(ctx)

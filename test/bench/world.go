@@ -104,12 +104,16 @@ func (w *world) serve(ctx context.Context, s *state) (*process, error) {
 	if err := os.WriteFile(config, nil, 0o600); err != nil {
 		return nil, err
 	}
-	// The gateway's own settings count, not those of whoever measures.
-	env := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+	return spawn(ctx, environment(), w.gateway, "serve", "--state", s.dir, "--config", config, "--catalog", s.catalog, "--approve", "pinned")
+}
+
+// environment is that of a program that is measured: its own settings count,
+// not those of whoever measures.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		return strings.HasPrefix(name, "DOCKGATE_") || name == "GOGC" || name == "GOMEMLIMIT" || name == "GODEBUG"
 	})
-	return spawn(ctx, env, w.gateway, "serve", "--state", s.dir, "--config", config, "--catalog", s.catalog, "--approve", "pinned")
 }
 
 // connect starts a gateway and opens the conversation with it.

@@ -70,6 +70,11 @@ func Differences(a, b []float64) []float64 {
 	return pairs(a, b, func(x, y float64) float64 { return x - y })
 }
 
+// Sums returns a+b of each pair.
+func Sums(a, b []float64) []float64 {
+	return pairs(a, b, func(x, y float64) float64 { return x + y })
+}
+
 // Ratios returns a[i]/b[i], for as many pairs as there are.
 func Ratios(a, b []float64) []float64 {
 	return pairs(a, b, func(x, y float64) float64 { return x / y })
