@@ -30,7 +30,7 @@ func newAudit(f *flags) *cobra.Command {
 
 // auditDir is the folder of the record.
 func (f *flags) auditDir() (string, error) {
-	options, err := f.surroundings()
+	options, err := f.around()
 	return daemon.AuditDir(options.State), err
 }
 

@@ -264,7 +264,7 @@ func newCatalogValidate(f *flags) *cobra.Command {
   dockgate catalog validate *.yaml --json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			options, err := f.surroundings()
+			options, err := f.around()
 			if err != nil {
 				return err
 			}

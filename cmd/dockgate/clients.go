@@ -29,7 +29,7 @@ type listedClient struct {
 
 // listClients shows which clients there are, and which are connected.
 func (f *flags) listClients(cmd *cobra.Command, out output) error {
-	options, err := f.surroundings()
+	options, err := f.around()
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func (f *flags) clientFile(name, file string) (client.Client, string, error) {
 		file, err = filepath.Abs(file)
 		return c, file, err
 	}
-	options, err := f.surroundings()
+	options, err := f.around()
 	if err != nil {
 		return client.Client{}, "", err
 	}
@@ -343,7 +343,7 @@ func ownPath() (string, error) {
 // dockerCommand returns the command of the image form, with what it is told of
 // this machine.
 func (f *flags) dockerCommand(cmd *cobra.Command, own connectFlags, adopted adoption) (client.Command, error) {
-	options, err := f.surroundings()
+	options, err := f.around()
 	if err != nil {
 		return client.Command{}, err
 	}

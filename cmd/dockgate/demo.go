@@ -72,7 +72,7 @@ type stage struct {
 
 // setStage makes the state folder, and sees to it that the image is there.
 func (f *flags) setStage(cmd *cobra.Command, dir string) (*stage, error) {
-	options, err := f.surroundings()
+	options, err := f.around()
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ another state folder, because then it may still run.` + exits,
 			if s.wanted {
 				return f.use(cmd.Context(), func(d *daemon.Daemon) error { return s.run(cmd, d) })
 			}
-			options, err := f.surroundings()
+			options, err := f.around()
 			if err != nil {
 				return err
 			}

@@ -27,6 +27,42 @@ type flags struct {
 	host     string
 	context  string
 	verbose  bool
+	// client is around the client of a shared gateway; nil is this process.
+	client *surroundings
+}
+
+// surroundings are the working directory and the environment of a process.
+type surroundings struct {
+	dir string
+	env map[string]string
+}
+
+// lookup looks a variable up.
+func (f *flags) lookup(name string) (string, bool) {
+	if f.client == nil {
+		return os.LookupEnv(name)
+	}
+	value, ok := f.client.env[name]
+	return value, ok
+}
+
+func (f *flags) getenv(name string) string {
+	value, _ := f.lookup(name)
+	return value
+}
+
+// folders returns the user's home folder and the working directory.
+func (f *flags) folders() (home, dir string, err error) {
+	if f.client != nil {
+		return first(f.client.env["HOME"], f.client.env["USERPROFILE"]), f.client.dir, nil
+	}
+	if home, err = os.UserHomeDir(); err != nil {
+		return "", "", fmt.Errorf("home folder: %w", err)
+	}
+	if dir, err = os.Getwd(); err != nil {
+		return "", "", fmt.Errorf("working directory: %w", err)
+	}
+	return home, dir, nil
 }
 
 func (f *flags) register(root *cobra.Command) {
@@ -41,7 +77,7 @@ func (f *flags) register(root *cobra.Command) {
 
 // options joins flags, environment and configuration file, in this order.
 func (f *flags) options() (daemon.Options, error) {
-	options, err := f.surroundings()
+	options, err := f.around()
 	if err != nil {
 		return daemon.Options{}, err
 	}
@@ -49,28 +85,24 @@ func (f *flags) options() (daemon.Options, error) {
 	return options, err
 }
 
-// surroundings are the options without a configuration.
-func (f *flags) surroundings() (daemon.Options, error) {
-	home, err := os.UserHomeDir()
+// around are the options without a configuration.
+func (f *flags) around() (daemon.Options, error) {
+	home, dir, err := f.folders()
 	if err != nil {
-		return daemon.Options{}, fmt.Errorf("home folder: %w", err)
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return daemon.Options{}, fmt.Errorf("working directory: %w", err)
+		return daemon.Options{}, err
 	}
 	// In a container of its own the gateway has only what it is told of.
-	here, inside := outside.Read(os.LookupEnv)
+	here, inside := outside.Read(f.lookup)
 	if inside {
 		home, dir = first(here.Host.Home, home), first(here.Host.Project, dir)
 	}
 	options := daemon.Options{
-		State:      first(f.state, os.Getenv("DOCKGATE_STATE"), filepath.Join(first(os.Getenv("XDG_STATE_HOME"), filepath.Join(home, ".local", "state")), "dockgate")),
+		State:      first(f.state, f.getenv("DOCKGATE_STATE"), filepath.Join(first(f.getenv("XDG_STATE_HOME"), filepath.Join(home, ".local", "state")), "dockgate")),
 		Engine:     f.engine(),
 		Home:       home,
 		Dir:        dir,
 		OwnCatalog: filepath.Join(f.configDir(home), "servers.yaml"),
-		Env:        os.LookupEnv,
+		Env:        f.lookup,
 		Version:    version,
 		Logger:     f.logger(slog.LevelInfo),
 	}
@@ -108,7 +140,7 @@ func (f *flags) configFile(home string) (path string, named bool) {
 
 // configDir is the folder of what the user configures.
 func (f *flags) configDir(home string) string {
-	return filepath.Join(first(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "dockgate")
+	return filepath.Join(first(f.getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "dockgate")
 }
 
 func (f *flags) loadConfig(home string) (daemon.Config, error) {
@@ -123,15 +155,15 @@ func (f *flags) loadConfig(home string) (daemon.Config, error) {
 
 func (f *flags) engine() docker.Options {
 	tls := docker.TLSByCertificates
-	if os.Getenv("DOCKER_TLS_VERIFY") != "" {
+	if f.getenv("DOCKER_TLS_VERIFY") != "" {
 		tls = docker.TLSVerify
 	}
 	return docker.Options{
 		TLS:       tls,
-		Host:      first(f.host, os.Getenv("DOCKER_HOST")),
-		Context:   first(f.context, os.Getenv("DOCKER_CONTEXT")),
-		ConfigDir: os.Getenv("DOCKER_CONFIG"),
-		CertPath:  os.Getenv("DOCKER_CERT_PATH"),
+		Host:      first(f.host, f.getenv("DOCKER_HOST")),
+		Context:   first(f.context, f.getenv("DOCKER_CONTEXT")),
+		ConfigDir: f.getenv("DOCKER_CONFIG"),
+		CertPath:  f.getenv("DOCKER_CERT_PATH"),
 	}
 }
 
@@ -209,6 +241,10 @@ func exitCode(err error) int {
 		return 1
 	case errors.As(err, &usage):
 		return 2
+	}
+	var other *otherGatewayError
+	if errors.As(err, &other) {
+		return exitOther
 	}
 	switch call.Code(err) {
 	case approval.CodePending, approval.CodeDenied:

@@ -105,6 +105,7 @@ the second ends the process.`,
 	addGroup(root, groupClients, newConnect(&f), newDisconnect(&f))
 	addGroup(root, groupApproval, newApprove(&f), newDeny(&f), newRevoke(&f), newApprovals(&f), newToken(&f), newAudit(&f))
 	addGroup(root, groupRunning, newPs(&f), newStats(&f), newLogs(&f), newStop(&f), newImages(&f), newDoctor(&f))
+	root.AddCommand(newGateway(&f))
 	checkUsage(root)
 	return root
 }

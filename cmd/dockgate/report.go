@@ -50,7 +50,7 @@ the field.` + exits,
   dockgate catalog report ~/.docker/mcp --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			options, err := f.surroundings()
+			options, err := f.around()
 			if err != nil {
 				return err
 			}

@@ -12,10 +12,15 @@ import (
 	"github.com/dockgate/dockgate/internal/meta"
 )
 
+// serveFlags are those of serve.
+type serveFlags struct {
+	servers, expose         []string
+	prefix, approve, listen string
+	open, share             bool
+}
+
 func newServe(f *flags) *cobra.Command {
-	var servers, expose []string
-	var prefix, approve, listen string
-	var open bool
+	var s serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve MCP on standard input and output, or over HTTP",
@@ -29,6 +34,11 @@ says auto_start in its entry is started in the background. A server that nobody
 has approved yet is asked for: in the client, if it can show a form, else with
 "dockgate approve".
 
+With --share clients use one gateway: the first starts it in the background, the
+others join it, and it ends five minutes after the last has left. Clients that
+differ in these flags, their configuration, project files or secrets are kept
+apart in it.
+
 Over HTTP the address is printed once clients can connect. Each client needs a
 token, which "dockgate token new" makes. On a unix socket, which its owner alone
 can open, and on a loopback address it can be left out with
@@ -38,32 +48,21 @@ latest.` + exits,
 		Example: `  dockgate serve
   dockgate serve --server filesystem --prefix none
   dockgate serve --approve pinned --expose direct
+  dockgate serve --share
   dockgate serve --http 127.0.0.1:8811
   dockgate serve --http unix:/run/user/1000/dg --allow-unauthenticated`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			settle()
-			options, err := f.options()
+			options, err := s.options(f)
 			if err != nil {
-				return err
+				return s.misused(cmd, err)
 			}
-			options.Servers = servers
-			if len(expose) > 0 {
-				options.Config.Expose = nil
-				for _, group := range expose {
-					options.Config.Expose = append(options.Config.Expose, meta.Group(group))
+			if s.share {
+				shared, err := s.serveShared(cmd, f, options)
+				if shared || err != nil {
+					return err
 				}
-			}
-			if prefix != "" {
-				options.Config.Prefix = gateway.Prefix(prefix)
-			}
-			if approve != "" {
-				options.Config.Approval.Mode = approval.Mode(approve)
-			}
-			options.Config.HTTP.Listen = first(listen, options.Config.HTTP.Listen)
-			options.Config.HTTP.AllowUnauthenticated = open
-			if err := options.Config.Check("flags"); err != nil {
-				return &usageError{cmd: cmd, err: err}
 			}
 			d, err := daemon.Open(cmd.Context(), options)
 			if err != nil {
@@ -87,13 +86,55 @@ latest.` + exits,
 			return d.Serve(cmd.Context(), in, out)
 		},
 	}
-	set := cmd.Flags()
-	set.StringArrayVar(&servers, "server", nil, "`name` of a server that is active in this gateway; repeatable")
-	_ = cmd.RegisterFlagCompletionFunc("server", f.completeServers()) // fails for flags that do not exist only
-	set.StringSliceVar(&expose, "expose", nil, "`groups` to list: meta, dynamic, active, direct (default meta,dynamic,active)")
-	set.StringVar(&prefix, "prefix", "", "name tools with the server's name (`server`) or without (none)")
-	set.StringVar(&approve, "approve", "", "`mode` for servers nobody approved: ask, all or pinned (default ask)")
-	set.StringVar(&listen, "http", "", "serve HTTP on `address`: 127.0.0.1:8811, or unix:PATH")
-	set.BoolVar(&open, "allow-unauthenticated", false, "over HTTP, ask for no token (unix sockets and loopback only)")
+	s.register(cmd, f)
 	return cmd
+}
+
+func (s *serveFlags) register(cmd *cobra.Command, f *flags) {
+	set := cmd.Flags()
+	set.StringArrayVar(&s.servers, "server", nil, "`name` of a server that is active in this gateway; repeatable")
+	_ = cmd.RegisterFlagCompletionFunc("server", f.completeServers()) // fails for flags that do not exist only
+	set.StringSliceVar(&s.expose, "expose", nil, "`groups` to list: meta, dynamic, active, direct (default meta,dynamic,active)")
+	set.StringVar(&s.prefix, "prefix", "", "name tools with the server's name (`server`) or without (none)")
+	set.StringVar(&s.approve, "approve", "", "`mode` for servers nobody approved: ask, all or pinned (default ask)")
+	set.StringVar(&s.listen, "http", "", "serve HTTP on `address`: 127.0.0.1:8811, or unix:PATH")
+	set.BoolVar(&s.open, "allow-unauthenticated", false, "over HTTP, ask for no token (unix sockets and loopback only)")
+	set.BoolVar(&s.share, "share", false, "share one gateway with the other clients that say so")
+	cmd.MarkFlagsMutuallyExclusive("share", "http")
+}
+
+// options joins the flags with the options of every command.
+func (s *serveFlags) options(f *flags) (daemon.Options, error) {
+	options, err := f.options()
+	if err != nil {
+		return options, err
+	}
+	options.Servers = s.servers
+	if len(s.expose) > 0 {
+		options.Config.Expose = nil
+		for _, group := range s.expose {
+			options.Config.Expose = append(options.Config.Expose, meta.Group(group))
+		}
+	}
+	if s.prefix != "" {
+		options.Config.Prefix = gateway.Prefix(s.prefix)
+	}
+	if s.approve != "" {
+		options.Config.Approval.Mode = approval.Mode(s.approve)
+	}
+	options.Config.HTTP.Listen = s.listen
+	options.Config.HTTP.AllowUnauthenticated = s.open
+	return options, options.Config.Check(inFlags)
+}
+
+// inFlags is the place of what flags say.
+const inFlags = "flags"
+
+// misused makes an error about the flags one about the command line.
+func (s *serveFlags) misused(cmd *cobra.Command, err error) error {
+	var wrong *daemon.ConfigError
+	if errors.As(err, &wrong) && wrong.Place == inFlags {
+		return &usageError{cmd: cmd, err: err}
+	}
+	return err
 }

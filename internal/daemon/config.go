@@ -47,6 +47,8 @@ type Config struct {
 	// Anticipate starts a server when the details of one of its tools are asked
 	// for; nil is true.
 	Anticipate *bool `yaml:"anticipate"`
+	// Share is about the gateway that clients share (serve --share).
+	Share Share `yaml:"share"`
 	// Discovery says how tools are found, and which may be called.
 	Discovery Discovery `yaml:"discovery"`
 	// Access and Roles are as they are written, and Admission is what they say.
@@ -127,6 +129,16 @@ type Approval struct {
 	// Scripted allows "dockgate approve" without a terminal. It is for people
 	// who know that a model with a shell could then approve for them.
 	Scripted bool `yaml:"scripted"`
+}
+
+// DefaultShareIdle is how long a shared gateway stays without a client.
+const DefaultShareIdle = 5 * time.Minute
+
+// Share says how clients share a gateway.
+type Share struct {
+	// Idle is how long the gateway stays when the last client has left; zero is
+	// [DefaultShareIdle]. The first client's counts.
+	Idle Duration `yaml:"idle"`
 }
 
 // A Duration is written as "25s" or "10m".

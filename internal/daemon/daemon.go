@@ -46,6 +46,9 @@ type Options struct {
 	Engine docker.Options
 	// Home is the user's home folder, Dir the working directory.
 	Home, Dir string
+	// Several says that clients in other folders use the Daemon too, so that
+	// files in Dir say nothing about it.
+	Several bool
 	// Env looks a variable up.
 	Env func(name string) (string, bool)
 	// Outside is the host, if the gateway runs in a container; else nil.
@@ -265,7 +268,11 @@ func (d *Daemon) unlock(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, e
 	for i, s := range spec.Secrets {
 		needs[i] = secret.Need{Ref: secret.Ref{Name: s.Name, Env: s.From}, Required: s.Required, Instructions: s.Instructions}
 	}
-	found, err := secret.Sources{Env: d.Env, Dir: d.Dir}.Resolve(ctx, needs)
+	sources := secret.Sources{Env: d.Env, Dir: d.Dir}
+	if d.Several {
+		sources.Dir = ""
+	}
+	found, err := sources.Resolve(ctx, needs)
 	if err != nil {
 		return sandbox.Spec{}, err
 	}

@@ -62,6 +62,9 @@ func (d *Daemon) narrow() error {
 	}
 	d.Quotas, d.Rules = general.quotas, general.rules
 	d.shares = sharesOf(d.Config.Admission, general)
+	if d.Several {
+		return nil
+	}
 	for _, name := range projectFiles() {
 		path := filepath.Join(d.Dir, name)
 		project, ok, err := loadProject(path)

@@ -134,3 +134,31 @@ func TestPatience(t *testing.T) {
 		within(t, server.cancelled, "the cancellation at the server")
 	})
 }
+
+// The end of the gateway does not wait for calls under way.
+func TestEndCancels(t *testing.T) {
+	eachClient(t, func(t *testing.T, h *house, server *hanging, client *mcp.Client, version string) {
+		toServer, fromClient := io.Pipe()
+		toClient, fromServer := io.Pipe()
+		ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
+		defer end()
+		served := make(chan error, 1)
+		go func() { served <- h.Serve(ctx, toServer, fromServer, principal.Local) }()
+		session, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: toClient, Writer: fromClient},
+			&mcp.ClientSessionOptions{ProtocolVersion: version})
+		check(t, err)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := session.CallTool(context.WithoutCancel(t.Context()), &mcp.CallToolParams{Name: "one__hang"})
+			ended <- err
+		}()
+		within(t, server.began, "the call")
+		end()
+		within(t, server.cancelled, "the cancellation at the server")
+		check(t, <-served)
+		if err := <-ended; err == nil {
+			t.Error("CallTool when the gateway ends = nil, want an error")
+		}
+		_ = session.Close()
+	})
+}

@@ -138,6 +138,7 @@ func (g *Gateway) Serve(ctx context.Context, in io.ReadCloser, out io.WriteClose
 	case err := <-ended:
 		return unlessLeft(err)
 	case <-ctx.Done():
+		s.end() // the SDK would wait for calls under way
 		return unlessLeft(errors.Join(connection.Close(), <-ended))
 	}
 }
@@ -202,11 +203,8 @@ func (g *Gateway) Changed(ctx context.Context) {
 // receive answers what is about servers and leaves the protocol to the SDK.
 func (g *Gateway) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if visit := visitOf(req); visit != nil {
-			var done func()
-			ctx, done = g.during(ctx, method, req, visit)
-			defer done()
-		}
+		ctx, done := g.during(ctx, method, req)
+		defer done()
 		answer, err := g.answer(ctx, method, req)
 		if err != nil {
 			return nil, wireError(err)

@@ -333,14 +333,15 @@ func (g *Gateway) End(id string, who principal.Principal) {
 	}
 }
 
-// during returns the context of a request that a Visit brought: it ends with
-// the session or, for one that only waits for news, when those are to end, and
-// its result can still be sent then.
-func (g *Gateway) during(ctx context.Context, method string, req mcp.Request, v *Visit) (context.Context, func()) {
+// during returns the context of a request: it ends with the session and, if
+// the request only waits for news, when those of a [Visit] are to end. Its
+// result can still be sent then.
+func (g *Gateway) during(ctx context.Context, method string, req mcp.Request) (context.Context, func()) {
 	_, s := g.sessionOf(req)
 	ctx, cancel := context.WithCancel(ctx)
 	release := context.AfterFunc(s.ended, cancel)
-	if method != "subscriptions/listen" || v.Ending == nil {
+	v := visitOf(req)
+	if method != "subscriptions/listen" || v == nil || v.Ending == nil {
 		return ctx, func() { release(); cancel() }
 	}
 	watched := make(chan struct{})

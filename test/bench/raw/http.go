@@ -120,16 +120,23 @@ func (w *Web) post(ctx context.Context, body []byte, headers map[string]string) 
 	for name, value := range headers {
 		r.Header.Set(name, value)
 	}
-	w.sign(r, headers == nil)
+	w.sign(r)
+	if headers == nil {
+		w.join(r)
+	}
 	return w.client.Do(r)
 }
 
-// sign says who asks and, if it is for a session, in which.
-func (w *Web) sign(r *http.Request, inSession bool) {
+// sign says who asks.
+func (w *Web) sign(r *http.Request) {
 	if w.token != "" {
 		r.Header.Set("Authorization", "Bearer "+w.token)
 	}
-	if inSession && w.session != "" {
+}
+
+// join makes a request one of the session.
+func (w *Web) join(r *http.Request) {
+	if w.session != "" {
 		r.Header.Set("Mcp-Session-Id", w.session)
 		r.Header.Set("Mcp-Protocol-Version", "2025-11-25")
 	}
@@ -142,7 +149,8 @@ func (w *Web) Listen(ctx context.Context) (io.Closer, error) {
 		return nil, err
 	}
 	r.Header.Set("Accept", "text/event-stream")
-	w.sign(r, true)
+	w.sign(r)
+	w.join(r)
 	response, err := w.client.Do(r)
 	if err != nil {
 		return nil, err
