@@ -394,8 +394,8 @@ func TestServerRestarts(t *testing.T) {
 	p.serve(streamable(newServer(), upstream.Legacy))
 	_, err := s.Call(t.Context(), "tools/call", json.RawMessage(`{"name":"echo","arguments":{}}`), nil)
 	var lost *upstream.LostError
-	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "ended the session") {
-		t.Errorf("a call after the restart = %v, want a lost session", err)
+	if !errors.As(err, &lost) || lost.Delivered || !strings.Contains(err.Error(), "ended the session") {
+		t.Errorf("a call after the restart = %v, want a lost session, and that it can be sent again", err)
 	}
 	s = converse(t, dial(t, address, remote.Options{}), upstream.Options{Era: upstream.Legacy})
 	if got := call(t, s, `{"name":"echo","arguments":{}}`, nil); got != "{}" {

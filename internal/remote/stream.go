@@ -166,8 +166,12 @@ func (s *stream) call(ctx context.Context, request *sdkrpc.Request) {
 		if unanswered(err) && s.doomed(ctx) {
 			return
 		}
+		if errors.Is(err, errSessionGone) { // and refused the request for it
+			s.fail(&GoneError{ID: rawID(request.ID)})
+			return
+		}
 		unable := request.Method == "initialize" && !isAnswer(err) || !s.door.reached.Load()
-		if unable || errors.Is(err, errSessionGone) {
+		if unable {
 			s.fail(err)
 		}
 		if s.forget(id) {
@@ -250,7 +254,10 @@ func (s *stream) receive(ctx context.Context) {
 	for {
 		m, err := s.conn.Read(ctx)
 		if err != nil {
-			s.fail(ended(err))
+			if err = ended(err); errors.Is(err, errSessionGone) {
+				s.yield() // to the request that met it
+			}
+			s.fail(err)
 			return
 		}
 		switch m := m.(type) {
@@ -264,6 +271,16 @@ func (s *stream) receive(ctx context.Context) {
 			s.answered(m)
 			s.put(jsonrpc.Message{ID: rawID(m.ID), Result: m.Result, Error: refusalOf(m.Error)})
 		}
+	}
+}
+
+// yield gives somebody else a moment to end the stream.
+func (s *stream) yield() {
+	timer := time.NewTimer(settling)
+	defer timer.Stop()
+	select {
+	case <-s.done:
+	case <-timer.C:
 	}
 }
 
@@ -386,6 +403,18 @@ func unanswered(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
+
+// A GoneError is the end of a session that the server does not know any more.
+type GoneError struct {
+	// ID is the request that was refused for it, which the server did not act on.
+	ID json.RawMessage
+}
+
+// Error says that the session has ended.
+func (e *GoneError) Error() string { return errSessionGone.Error() }
+
+// Undelivered reports whether a request is the one that was refused.
+func (e *GoneError) Undelivered(id json.RawMessage) bool { return bytes.Equal(e.ID, id) }
 
 // errSessionGone is a server that does not know the session any more, such as
 // one that was started anew.

@@ -128,7 +128,7 @@ func (s *Session) wait(ctx context.Context, c *call) (json.RawMessage, error) {
 				return c.end(ctx, <-c.answer)
 			}
 			c.deliver()
-			return nil, &LostError{Delivered: !s.out.withdraw(c.item), Err: s.err}
+			return nil, &LostError{Delivered: s.delivered(c), Err: s.err}
 		}
 	}
 }
@@ -282,4 +282,12 @@ func (c *call) end(ctx context.Context, a answer) (json.RawMessage, error) {
 		return nil, errNoAnswer
 	}
 	return a.message.Result, nil
+}
+
+// delivered reports whether the server may have seen the request of a call,
+// once the conversation has ended: unless it was not written, or the stream
+// says that it did not pass it on.
+func (s *Session) delivered(c *call) bool {
+	var end interface{ Undelivered(id json.RawMessage) bool }
+	return !s.out.withdraw(c.item) && (!errors.As(s.err, &end) || !end.Undelivered(c.item.message.ID))
 }

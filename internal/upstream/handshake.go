@@ -112,7 +112,7 @@ func (s *Session) await(ctx context.Context, c *call, timeout <-chan time.Time) 
 		if !s.forget(c) {
 			return <-c.answer, nil
 		}
-		return answer{}, &LostError{Delivered: !s.out.withdraw(c.item), Err: s.err}
+		return answer{}, &LostError{Delivered: s.delivered(c), Err: s.err}
 	}
 }
 

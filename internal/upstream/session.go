@@ -166,6 +166,9 @@ type Session struct {
 //
 // A [*ProbeError] means that the server may not have survived the probe; the
 // caller should start a fresh process and connect to it with Era: Legacy.
+//
+// A stream that ends with an error which has the method Undelivered(id
+// json.RawMessage) bool says with it which requests the server cannot have seen.
 func Connect(ctx context.Context, stream io.ReadWriteCloser, options Options) (*Session, error) {
 	s := &Session{
 		stream:     stream,
