@@ -1,13 +1,17 @@
 package remote_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/moby/moby/client"
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/docker"
@@ -107,6 +111,46 @@ func TestServerInContainer(t *testing.T) {
 				t.Errorf("Running() = %d containers, %v, want the server and its relay", len(running), err)
 			}
 		})
+	}
+}
+
+// The relay is confined as every container, but for the one capability that it
+// needs; and nothing is published.
+func TestRelayIsConfined(t *testing.T) {
+	e, relay, image := engine(t)
+	run(t, t.Context(), e, relay, webSpec(image, catalog.StreamableHTTP))
+	running, err := e.Running(t.Context())
+	if err != nil || len(running) != 2 {
+		t.Fatalf("Running() = %v, %v, want the server and its relay", running, err)
+	}
+	api, err := client.New(client.WithHost(cmp.Or(os.Getenv("DOCKER_HOST"), client.DefaultDockerHost)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = api.Close() }()
+	for i, want := range []struct {
+		network, pid string
+		added        []string
+	}{
+		{"none", "", nil},
+		{"container:" + running[0].ID, "container:" + running[0].ID, []string{"KILL"}},
+	} {
+		found, err := api.ContainerInspect(t.Context(), running[i].ID, client.ContainerInspectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := found.Container.HostConfig
+		added := make([]string, 0, len(got.CapAdd))
+		for _, name := range got.CapAdd {
+			added = append(added, strings.TrimPrefix(name, "CAP_"))
+		}
+		if string(got.NetworkMode) != want.network || string(got.PidMode) != want.pid || !slices.Equal(added, want.added) {
+			t.Errorf("container %d: network %s, processes %s, capabilities %v, want %+v", i, got.NetworkMode, got.PidMode, added, want)
+		}
+		if got.Privileged || !got.ReadonlyRootfs || !got.AutoRemove || !slices.Equal(got.CapDrop, []string{"ALL"}) ||
+			!slices.Contains(got.SecurityOpt, "no-new-privileges") || len(got.PortBindings) > 0 || got.Memory == 0 || got.PidsLimit == nil {
+			t.Errorf("container %d is not confined: %+v", i, got)
+		}
 	}
 }
 
