@@ -72,6 +72,8 @@ type Client struct {
 // SessionScope is the scope of servers that belong to the client's session alone.
 func (c Client) SessionScope() string { return c.Principal.ID + "/" + c.Session }
 
+func (c Client) from() fleet.From { return fleet.From{Principal: c.Principal.ID, Session: c.Session} }
+
 // A Request is one call.
 type Request struct {
 	Client
@@ -312,7 +314,7 @@ func (c *Caller) present(ctx context.Context, r Request) (plan.Plan, error) {
 // order is what the fleet gets.
 func (c *Caller) order(ctx context.Context, r Request, made plan.Plan) fleet.Order {
 	order := fleet.Order{
-		Spec: made.Spec, Digest: made.Digest, Owner: r.Principal.ID, From: r.SessionScope(), Era: r.era(),
+		Spec: made.Spec, Digest: made.Digest, Owner: r.Principal.ID, From: r.from(), Era: r.era(),
 		Limits: fleet.Limits{
 			Start: made.Entry.Timeouts.Start, List: made.Entry.Timeouts.List, Idle: made.Entry.Timeouts.Idle,
 			Call: made.Entry.Timeouts.Call, CallMax: made.Entry.Timeouts.CallMax, MaxCall: c.MaxCall,

@@ -106,3 +106,9 @@ func Severity(level string) int {
 	}
 	return -1
 }
+
+// LogLevel returns the level of the log messages that a modern client wants
+// with a request; empty for none.
+func LogLevel(params json.RawMessage) string {
+	return text(jsonrpc.Lookup(params, "_meta"), MetaLogLevel)
+}

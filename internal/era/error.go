@@ -73,6 +73,9 @@ func Accepted(answers json.RawMessage) bool {
 // AddressIDs returns the ids of the addresses that a legacy server wants the
 // user to open before it takes a call; nil for another error.
 func AddressIDs(err error) []string {
+	if err == nil {
+		return nil
+	}
 	var answer *jsonrpc.Error
 	if !errors.As(err, &answer) || answer.Code != codeURLRequired {
 		return nil

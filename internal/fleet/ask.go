@@ -19,26 +19,30 @@ const Capabilities = `{"roots":{"listChanged":true},"sampling":{"tools":{}},"eli
 // A flight is an order that is under way, and may have caused what its server
 // asks. It is made before the server has the call and lasts until the answer.
 type flight struct {
-	order Order
-	ctx   context.Context //nolint:containedctx // it is the call's own, for as long as the flight is known
+	from  From
+	ask   func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+	log   func(params json.RawMessage)
+	ctx   context.Context //nolint:containedctx // it is the call's own, and ends with it
 	limit *deadline       // nil while the server starts
 
 	asked int // requests of the server that wait for the client; guarded by the instance's flying
 }
 
-// board makes an order known to the instance that works on it, until the
-// returned function is called.
-func (i *instance) board(ctx context.Context, order Order, limit *deadline) (leave func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	fl := &flight{order: order, ctx: ctx, limit: limit}
+// board makes an order known to the instance that works on it, until alight.
+// Ctx ends with the order.
+func (i *instance) board(ctx context.Context, order *Order, limit *deadline) *flight {
+	fl := &flight{from: order.From, ask: order.Ask, log: order.Log, ctx: ctx, limit: limit}
 	i.flying.Lock()
+	defer i.flying.Unlock()
 	i.flights = append(i.flights, fl)
-	i.flying.Unlock()
-	return func() {
-		cancel()
-		i.flying.Lock()
-		defer i.flying.Unlock()
-		i.flights = slices.DeleteFunc(i.flights, func(other *flight) bool { return other == fl })
+	return fl
+}
+
+func (i *instance) alight(fl *flight) {
+	i.flying.Lock()
+	defer i.flying.Unlock()
+	if at := slices.Index(i.flights, fl); at >= 0 {
+		i.flights = slices.Delete(i.flights, at, at+1)
 	}
 }
 
@@ -49,9 +53,9 @@ func (i *instance) board(ctx context.Context, order Order, limit *deadline) (lea
 func (i *instance) attributed() (fl *flight, clients int) {
 	i.flying.Lock()
 	defer i.flying.Unlock()
-	from := make(map[string]bool)
+	from := make(map[From]bool)
 	for _, other := range slices.Backward(i.flights) {
-		from[other.order.From] = true
+		from[other.from] = true
 		if fl == nil || fl.asked > 0 && other.asked == 0 {
 			fl = other
 		}
@@ -74,11 +78,11 @@ func (f *Fleet) serve(i *instance) func(context.Context, string, json.RawMessage
 				"the gateway cannot tell which of %d clients %s is for; each gets a server of its own from its next call on", clients, method))
 		case fl == nil:
 			return nil, refusal(jsonrpc.CodeInvalidRequest, method+" belongs to no call")
-		case fl.order.Ask == nil:
+		case fl.ask == nil:
 			return nil, refusal(jsonrpc.CodeMethodNotFound, "the client cannot be asked: "+method)
 		}
 		if method == methodRoots {
-			f.showedRoots(i, fl.order.From)
+			f.showedRoots(i, fl.from)
 		}
 		return i.ask(ctx, fl, method, params)
 	}
@@ -101,7 +105,7 @@ func (i *instance) ask(ctx context.Context, fl *flight, method string, params js
 		fl.limit.pause()
 		defer fl.limit.resume()
 	}
-	answer, err := fl.order.Ask(ctx, method, params)
+	answer, err := fl.ask(ctx, method, params)
 	switch {
 	case err == nil || fl.ctx.Err() == nil:
 		return answer, err
@@ -145,18 +149,18 @@ func (f *Fleet) Asks(server string) bool {
 }
 
 // showedRoots remembers that an instance has asked a client for its roots.
-func (f *Fleet) showedRoots(i *instance, from string) {
+func (f *Fleet) showedRoots(i *instance, from From) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if i.rooted == nil {
-		i.rooted = make(map[string]bool)
+		i.rooted = make(map[From]bool)
 	}
 	i.rooted[from] = true
 }
 
 // RootsChanged tells the servers that have asked a client for its roots that
 // these are others now.
-func (f *Fleet) RootsChanged(ctx context.Context, from string, params json.RawMessage) {
+func (f *Fleet) RootsChanged(ctx context.Context, from From, params json.RawMessage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, i := range f.all() {

@@ -60,7 +60,7 @@ func asker(_ context.Context, c sandboxtest.Container) int {
 
 // by returns the order as a client gives it that answers questions after a while.
 func by(client string, after time.Duration, o fleet.Order) fleet.Order {
-	o.From = client
+	o.From.Session = client
 	o.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 		select {
 		case <-time.After(after):
@@ -149,7 +149,7 @@ func TestAskOfOneClientTwice(t *testing.T) {
 func TestAskEndsWithItsCall(t *testing.T) {
 	inAskingWorld(t, func(t *testing.T, w *world, o fleet.Order) {
 		asked := make(chan error, 1)
-		o.From = "ann"
+		o.From.Session = "ann"
 		o.Ask = func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
 			<-ctx.Done()
 			asked <- ctx.Err()

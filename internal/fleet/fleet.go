@@ -73,9 +73,9 @@ type Order struct {
 	Unlisted func(ctx context.Context, info upstream.Info, reason error) error
 	// Queued, if not nil, is told once if the server has to wait for a place.
 	Queued func(reason *QuotaError)
-	// From names the client that orders. What a server asks while all of its
+	// From is the client that orders. What a server asks while all of its
 	// calls are of one client is for that client.
-	From string
+	From From
 	// Ask, if not nil, passes a request of the server on to that client, and
 	// returns its answer. It is called while the order is under way only, and
 	// its context ends with it. Params and answer pass as the bytes they are; a
@@ -90,6 +90,9 @@ type Order struct {
 	// has listed, each time; its error is the call's.
 	Check func(ctx context.Context) error
 }
+
+// From names a client: its principal, and its session.
+type From struct{ Principal, Session string }
 
 // key is where an order's instance is found. Callers who share a server may
 // have different settings for it, and neither gets the other's: so what is
@@ -206,7 +209,9 @@ func (f *Fleet) Ready(ctx context.Context, order Order) (*Hold, error) {
 	}
 	hold := &Hold{fleet: f, instance: i}
 	if order.Scope != "" { // what it asks at its start can only be for this client
-		defer i.board(ctx, order, nil)()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer i.alight(i.board(ctx, &order, nil))
 	}
 	if err := i.wait(ctx); err != nil {
 		hold.Release()
@@ -248,7 +253,7 @@ func (f *Fleet) call(ctx context.Context, order Order, method string, params jso
 	f.tune(ctx, i, order.LogLevel)
 	bounded := newDeadline(ctx, order.Spec.Server, order.Limits.withDefaults())
 	defer bounded.stop()
-	defer i.board(bounded.ctx, order, bounded)()                                        //nolint:contextcheck // it is ctx's child
+	defer i.alight(i.board(bounded.ctx, &order, bounded))                               //nolint:contextcheck // it is ctx's child
 	result, err := i.session.Call(bounded.ctx, method, params, bounded.watch(progress)) //nolint:contextcheck // it is ctx's child
 	var answer *jsonrpc.Error
 	var lost *upstream.LostError

@@ -50,7 +50,7 @@ type instance struct {
 
 	// Guarded by Fleet.mu.
 	users    map[string]bool // the owners who have ordered it, and nothing else in its place
-	rooted   map[string]bool // the clients that it has asked for their roots
+	rooted   map[From]bool   // the clients that it has asked for their roots
 	ready    bool
 	uses     int
 	used     time.Time // when a use ended last, or the start began

@@ -28,8 +28,8 @@ func (f *Fleet) heard(i *instance, method string, params json.RawMessage) {
 	if method == "notifications/message" {
 		fl, clients := i.attributed()
 		if clients == 1 {
-			if fl.order.Log != nil {
-				fl.order.Log(params)
+			if fl.log != nil {
+				fl.log(params)
 			}
 			return
 		}

@@ -45,11 +45,11 @@ func (g *Gateway) perform(ctx context.Context, req mcp.Request, method string, f
 			return nil, err
 		}
 		result, err := g.attended(ctx, e)
-		_, s := g.sessionOf(req)
-		for _, id := range era.AddressIDs(err) {
-			s.open(e.ref.Server, id)
-		}
-		if e.client.Log != nil {
+		if ids := era.AddressIDs(err); len(ids) > 0 || e.client.Log != nil {
+			_, s := g.sessionOf(req)
+			for _, id := range ids {
+				s.open(e.ref.Server, id)
+			}
 			s.mail.flush(ctx) // what was logged during the call belongs before its result
 		}
 		return g.finish(e, result, err)

@@ -281,7 +281,7 @@ func (g *Gateway) meet(ctx context.Context, req mcp.Request) error {
 			return err
 		}
 		_, s := g.sessionOf(req)
-		g.Fleet.RootsChanged(ctx, call.Client{Principal: s.principal, Session: s.id}.SessionScope(), params)
+		g.Fleet.RootsChanged(ctx, fleet.From{Principal: s.principal.ID, Session: s.id}, params)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/era"
+	"github.com/dockgate/dockgate/internal/tool"
 )
 
 // relay returns a function that passes a server's requests on to a client with
@@ -76,14 +77,19 @@ func (p *patience) stop() {
 // attended makes a call for a client with sessions, which may be asked
 // meanwhile.
 func (g *Gateway) attended(ctx context.Context, e exchange) (json.RawMessage, error) {
-	client := e.client
-	if client.Ask == nil || client.Waiting != nil {
-		return e.do(ctx, client)
+	if e.client.Ask == nil || e.client.Waiting != nil {
+		return e.do(ctx, e.client)
 	}
+	return g.patiently(ctx, e.client, e.ref, e.do)
+}
+
+// patiently makes a call within the patience of its client, which does not run
+// while the client itself is asked.
+func (g *Gateway) patiently(ctx context.Context, client call.Client, ref tool.Ref, do doing) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p := startPatience(g.Caller.Patience, func() {
-		cancel(&call.PatienceError{Server: e.ref.Server, Patience: g.Caller.Patience})
+		cancel(&call.PatienceError{Server: ref.Server, Patience: g.Caller.Patience})
 	})
 	defer p.stop()
 	ask := client.Ask
@@ -93,6 +99,6 @@ func (g *Gateway) attended(ctx context.Context, e exchange) (json.RawMessage, er
 		return ask(ctx, server, method, params)
 	}
 	client.Waiting = func(string) {} // its patience is seen to here
-	result, err := e.do(ctx, client)
-	return result, g.late(context.Cause(ctx), e.ref, err)
+	result, err := do(ctx, client)
+	return result, g.late(context.Cause(ctx), ref, err)
 }

@@ -137,16 +137,11 @@ func (g *Gateway) client(ctx context.Context, req mcp.Request, params json.RawMe
 	}
 	level := s.logLevel()
 	if isModern {
-		level = ""
-		_ = json.Unmarshal(era.Meta(params, era.MetaLogLevel), &level) // of another kind is none
+		level = era.LogLevel(params)
 	}
 	if era.Severity(level) >= 0 {
 		client.LogLevel = level
-		client.Log = func(params json.RawMessage) {
-			if graveEnough(params, level) {
-				g.post(ctx, s, connection, logged, params)
-			}
-		}
+		client.Log = g.logger(ctx, connection, s, level)
 	}
 	token := jsonrpc.Lookup(jsonrpc.Lookup(params, "_meta"), "progressToken")
 	if token == nil {
@@ -163,6 +158,16 @@ func (g *Gateway) client(ctx context.Context, req mcp.Request, params json.RawMe
 	}
 	client.Waiting = g.waiting(client.Progress)
 	return client, able.can
+}
+
+// logger returns a function that passes a server's log messages on to a
+// client, as far as they are grave enough.
+func (g *Gateway) logger(ctx context.Context, to *mcp.ServerSession, s *session, level string) func(json.RawMessage) {
+	return func(params json.RawMessage) {
+		if graveEnough(params, level) {
+			g.post(ctx, s, to, logged, params)
+		}
+	}
 }
 
 // waitingPause is the shortest time between two texts about one wait.
