@@ -118,6 +118,9 @@ type Lists struct {
 	ToolsPerServer int `yaml:"tools_per_server"`
 	// Tools is how many tools are listed in all; zero is 10,000.
 	Tools int `yaml:"tools"`
+	// TTL is how long a client without a session may use a list without asking
+	// again; zero is not at all.
+	TTL Duration `yaml:"ttl"`
 }
 
 // Approval says how people are asked.

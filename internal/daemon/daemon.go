@@ -224,6 +224,7 @@ func (d *Daemon) openGateway() error {
 		Exposed:  d.exposedTo,
 		Prefix:   prefix,
 		Bounds:   gateway.Bounds{Servers: d.Config.Lists.Servers, Tools: d.Config.Lists.Tools},
+		Fresh:    time.Duration(d.Config.Lists.TTL),
 		Approved: d.approved,
 		Phrase:   d.Phrase,
 		Logger:   d.Logger,

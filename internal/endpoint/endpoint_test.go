@@ -47,13 +47,14 @@ type options struct {
 	origins []string
 	locked  bool // ask for tokens
 	sse     bool
+	fresh   time.Duration
 	mode    approval.Mode // all unless set
 }
 
 // open makes a front at a loopback address whose servers are approved.
 func open(t testing.TB, o options, servers map[string]sandboxtest.Server) *front {
 	t.Helper()
-	h := gatewaytest.Build(t, gatewaytest.Options{Mode: cmp.Or(o.mode, approval.ModeAll), Wait: time.Minute, Active: []string{"one", "alone"}, Logger: slog.New(slog.DiscardHandler)}, servers)
+	h := gatewaytest.Build(t, gatewaytest.Options{Mode: cmp.Or(o.mode, approval.ModeAll), Wait: time.Minute, Fresh: o.fresh, Active: []string{"one", "alone"}, Logger: slog.New(slog.DiscardHandler)}, servers)
 	db, err := store.Open(t.Context(), t.TempDir())
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })

@@ -18,6 +18,7 @@ const (
 	resultType    = "resultType"
 	complete      = `"complete"`
 	inputRequired = `"input_required"`
+	scopePrivate  = `"private"`
 )
 
 // ForLegacy returns the result of a modern server for a client with sessions:
@@ -93,8 +94,15 @@ func ForModern(method string, result, server json.RawMessage) (whole json.RawMes
 	if method == methodRead && ttl == nil {
 		add("ttlMs", []byte("0"))
 	}
-	if method == methodRead && scope == nil {
-		add("cacheScope", []byte(`"private"`))
+	switch {
+	case method != methodRead:
+	case scope == nil:
+		add("cacheScope", []byte(scopePrivate))
+	case string(scope) != scopePrivate:
+		// Who may read is decided for each caller: others must not get it from a cache.
+		if result, err = jsonrpc.With(result, "cacheScope", []byte(scopePrivate)); err != nil {
+			return nil, false, err
+		}
 	}
 	switch {
 	case meta == nil:

@@ -17,6 +17,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -54,6 +55,9 @@ type Options struct {
 	Prefix  Prefix
 	// Bounds are what one client sees at most.
 	Bounds Bounds
+	// Fresh is how long a client without a session may use a list without
+	// asking again; zero is not at all. One that listens hears of changes anyhow.
+	Fresh time.Duration
 	// Approved returns the names of the servers that are approved.
 	Approved func() []string
 	// Phrase returns the text of a failure of ours with the commands in it as
@@ -102,7 +106,9 @@ func New(o Options) (*Gateway, error) {
 		&mcp.ServerOptions{
 			Logger:       slog.New(quietHandler{o.Logger.Handler()}),
 			Capabilities: capabilities(),
-			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
+			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
+				c.CacheScope, c.TTLMs = scopePrivate, int(o.Fresh.Milliseconds())
+			},
 		},
 	)
 	g.server.AddReceivingMiddleware(g.receive)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -221,6 +222,10 @@ func keys[V any](m map[string]V) []string {
 	return all
 }
 
+// scopePrivate says that nobody but its client may keep an answer: what a
+// client sees depends on who it is (MCP 2026-07-28: server/utilities/caching).
+const scopePrivate = "private"
+
 // list answers the list methods, in one page: what a client asked for is here
 // already, and some never ask for the second page.
 func (g *Gateway) list(ctx context.Context, method string, req mcp.Request) (*rawResult, error) {
@@ -238,7 +243,7 @@ func (g *Gateway) list(ctx context.Context, method string, req mcp.Request) (*ra
 	}
 	body := slices.Concat([]byte(`{"`+member+`":`), list, []byte("}"))
 	if isModern {
-		body = slices.Concat(body[:len(body)-1], []byte(`,"resultType":"complete","ttlMs":0,"cacheScope":"private"}`))
+		body = fmt.Appendf(body[:len(body)-1], `,"resultType":"complete","ttlMs":%d,"cacheScope":%q}`, g.Fresh.Milliseconds(), scopePrivate)
 	}
 	return &rawResult{body: body}, nil
 }

@@ -118,6 +118,8 @@ type Options struct {
 	Rules rules.Rules
 	// Roles say who may use what; by default everybody may use everything.
 	Roles access.Roles
+	// Fresh is how long lists may be kept.
+	Fresh time.Duration
 	// Logger is the test's log if nil, which a fuzz test has none of.
 	Logger *slog.Logger
 }
@@ -188,7 +190,7 @@ func Build(t testing.TB, o Options, servers map[string]sandboxtest.Server) *Hous
 		o.Expose = []meta.Group{meta.Meta, meta.Dynamic, gateway.Active}
 	}
 	h.Gateway, err = gateway.New(gateway.Options{
-		Version: "test", Caller: caller, Fleet: h.Fleet, Expose: o.Expose, Exposed: o.exposed, Prefix: o.Prefix, Logger: logger,
+		Version: "test", Fresh: o.Fresh, Caller: caller, Fleet: h.Fleet, Expose: o.Expose, Exposed: o.exposed, Prefix: o.Prefix, Logger: logger,
 		Approved: func() []string {
 			var names []string
 			for _, a := range book.Approvals() {
