@@ -16,6 +16,7 @@ import (
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/login"
 	"github.com/dockgate/dockgate/internal/outside"
 )
 
@@ -105,6 +106,7 @@ func (f *flags) around() (daemon.Options, error) {
 		Env:        f.lookup,
 		Version:    version,
 		Logger:     f.logger(slog.LevelInfo),
+		Keychain:   keychain(),
 	}
 	if inside {
 		options.Outside, options.Phrase = &here.Host, here.Phrase
@@ -119,6 +121,14 @@ func phrase(text string) string {
 		return here.Phrase(text)
 	}
 	return text
+}
+
+// keychain is the system's, unless the user does not want it.
+func keychain() login.Keychain {
+	if os.Getenv("DOCKGATE_KEYCHAIN") == "off" {
+		return nil
+	}
+	return login.System{}
 }
 
 // logger logs what has at least the given level, or everything if the user

@@ -15,21 +15,28 @@ import (
 )
 
 func newLogin(f *flags) *cobra.Command {
-	return &cobra.Command{
+	stay := false
+	cmd := &cobra.Command{
 		Use:   "login SERVER",
 		Short: "Log in to a remote server, in the browser",
-		Long: `Log in to a server that somebody else runs and that wants an OAuth login. The
-address to open is printed, and opened in the browser where there is one. The
-tokens are kept encrypted in the state folder, and go to this server's URL only.` + exits,
-		Example:           "  dockgate login linear",
+		Long: `Log in to an approved server that somebody else runs and that wants an OAuth
+login. The address to open is printed, and opened in the browser where there is
+one, which must be on this machine: it is sent back to it, so in a container the
+command needs the host's network. The tokens are kept encrypted in the state
+folder, with a key in the system's keychain if it has one and the variable
+DOCKGATE_KEYCHAIN is not "off". They go to this server's URL only.` + exits,
+		Example: `  dockgate login linear
+  dockgate login linear --no-browser`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: once(f.completeServers()),
+		ValidArgsFunction: once(f.completeFrom(remotes)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.use(cmd.Context(), func(d *daemon.Daemon) error {
 				err := d.Login(cmd.Context(), principal.Local, args[0], func(ctx context.Context, url string) error {
 					tell(cmd, "open this address to log in to %s:", args[0])
 					tell(cmd, "  %s", clean(url))
-					browse(ctx, url)
+					if !stay && isTerminal(cmd.ErrOrStderr()) {
+						browse(ctx, url)
+					}
 					return nil
 				})
 				var needless *login.NeedlessError
@@ -44,6 +51,8 @@ tokens are kept encrypted in the state folder, and go to this server's URL only.
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&stay, "no-browser", false, "print the address, and open no browser")
+	return cmd
 }
 
 // browse opens an address in the browser, where there is one: the address has
@@ -63,12 +72,13 @@ func browse(ctx context.Context, url string) {
 
 func newLogout(f *flags) *cobra.Command {
 	return &cobra.Command{
-		Use:               "logout SERVER",
-		Short:             "Forget the login to a remote server",
-		Long:              `Forget the tokens of a server that dockgate login has logged in to.` + exits,
+		Use:   "logout SERVER",
+		Short: "Forget the login to a remote server",
+		Long: `Forget the tokens of a server that dockgate login has logged in to. Its issuer
+is not told: the consent is taken back there.` + exits,
 		Example:           "  dockgate logout linear",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: once(f.completeServers()),
+		ValidArgsFunction: once(f.completeFrom(remotes)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.use(cmd.Context(), func(d *daemon.Daemon) error {
 				err := d.Logout(cmd.Context(), principal.Local, args[0])
@@ -82,4 +92,15 @@ func newLogout(f *flags) *cobra.Command {
 			})
 		},
 	}
+}
+
+// remotes are the servers that somebody else runs.
+func remotes(_ context.Context, d *daemon.Daemon) ([]string, error) {
+	var names []string
+	for _, s := range d.Catalog.Servers() {
+		if s.Remote != nil {
+			names = append(names, s.Name)
+		}
+	}
+	return names, nil
 }

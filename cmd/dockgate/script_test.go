@@ -63,6 +63,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, "home")
 			env.Setenv("HOME", home)
+			env.Setenv("DOCKGATE_KEYCHAIN", "off")
 			env.Setenv("DOCKGATE_STATE", filepath.Join(env.WorkDir, "state"))
 			for _, name := range []string{"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY"} {
 				env.Setenv(name, os.Getenv(name))

@@ -48,6 +48,7 @@ const (
 	KindDenial     Kind = "denial"
 	KindRevocation Kind = "revocation"
 	KindToken      Kind = "token"
+	KindLogin      Kind = "login"
 	KindCall       Kind = "call"
 	KindResult     Kind = "result"
 )

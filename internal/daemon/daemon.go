@@ -20,6 +20,7 @@ import (
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/gateway"
 	"github.com/dockgate/dockgate/internal/inventory"
+	"github.com/dockgate/dockgate/internal/login"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/outside"
 	"github.com/dockgate/dockgate/internal/plan"
@@ -57,7 +58,9 @@ type Options struct {
 	// are typed here; nil leaves it as it is.
 	Phrase  func(text string) string
 	Version string
-	Logger  *slog.Logger
+	// Keychain keeps the key of what is kept sealed; nil is a file.
+	Keychain login.Keychain
+	Logger   *slog.Logger
 }
 
 // A Daemon is all the parts of a gateway.

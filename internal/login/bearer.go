@@ -37,11 +37,14 @@ func (e *LoginError) Code() string { return "LOGIN_REQUIRED" }
 // Hint says how to log in.
 func (e *LoginError) Hint() string { return "log in with: dockgate login " + e.Server }
 
+// A Handler gives requests their tokens.
+type Handler = auth.OAuthHandler
+
 // Bearer returns what gives the requests to a server their tokens: those of the
 // kept login, refreshed when they expire. It asks nobody: a server that wants
 // another login is a [*LoginError]. Someone may log in meanwhile, in another
 // process.
-func (b *Book) Bearer(server Server) auth.OAuthHandler {
+func (b *Book) Bearer(server Server) Handler {
 	return &bearer{book: b, server: server}
 }
 

@@ -148,6 +148,8 @@ func NewClient(server sandbox.Remote) (*http.Client, error) {
 		Timeout:   loginTime,
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
 			switch {
+			case via[0].Method != http.MethodGet: // what it carries is for nobody else
+				return http.ErrUseLastResponse
 			case len(via) > maxRedirects:
 				return fmt.Errorf("more than %d redirects", maxRedirects)
 			case req.URL.Scheme != "https" && via[0].URL.Scheme == "https":
