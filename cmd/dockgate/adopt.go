@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/catalog/native"
 	"github.com/dockgate/dockgate/internal/catalog/source"
 	"github.com/dockgate/dockgate/internal/client"
 	"github.com/dockgate/dockgate/internal/daemon"
@@ -192,7 +193,7 @@ func (a *adoption) intoCatalog(options daemon.Options, candidates []candidate) (
 	for i, found := range candidates {
 		entries[i] = found.entry
 	}
-	after, kept, err := catalog.Add(origin, before, entries)
+	after, kept, err := native.Add(origin, before, entries)
 	if err != nil {
 		return nil, err
 	}
@@ -217,8 +218,8 @@ func (a *adoption) intoCatalog(options daemon.Options, candidates []candidate) (
 
 // alike reports whether two entries are written alike.
 func alike(a, b catalog.Server) bool {
-	one, err := catalog.Encode([]catalog.Server{a})
-	other, failed := catalog.Encode([]catalog.Server{b})
+	one, err := native.Encode([]catalog.Server{a})
+	other, failed := native.Encode([]catalog.Server{b})
 	return err == nil && failed == nil && bytes.Equal(one, other)
 }
 

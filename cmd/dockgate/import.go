@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/catalog/native"
 	"github.com/dockgate/dockgate/internal/catalog/source"
 	"github.com/dockgate/dockgate/internal/daemon"
 )
@@ -170,7 +171,7 @@ func writeSources(options daemon.Options, sources []importedSource) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("own catalog: %w", err)
 	}
-	after, kept, err := catalog.Add(catalog.Origin{Catalog: path, Kind: catalog.User}, before, entries)
+	after, kept, err := native.Add(catalog.Origin{Catalog: path, Kind: catalog.User}, before, entries)
 	if err != nil {
 		return err
 	}

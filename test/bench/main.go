@@ -67,6 +67,7 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"start", measureStart},
+		{"catalog", measureCatalog},
 		{"cold", measureCold},
 		{"warm", measureWarm},
 		{"result", measureResult},
@@ -81,6 +82,7 @@ func bars() map[string]report.Bar {
 	return map[string]report.Bar{
 		"start.list_30_ms":     report.AtMost(80),
 		"start.list_10000_ms":  report.AtMost(200),
+		"catalog.load_328_ms":  report.AtMost(100),
 		"cold.added_ms":        report.AtMost(20),
 		"warm.added_us":        report.AtMost(200),
 		"warm.over_legacy_us":  report.AtMost(200),

@@ -50,7 +50,7 @@ func TestWarm(t *testing.T) {
 	needsEngine(t)
 	bench, gateway := build(t, "bench", "test/bench"), build(t, "dockgate", "cmd/dockgate")
 	file := filepath.Join(t.TempDir(), "report.json")
-	command := exec.CommandContext(t.Context(), bench, "--only", "warm", "--pairs", "2", "--gateway", gateway, "--json", file,
+	command := exec.CommandContext(t.Context(), bench, "--only", "warm,catalog", "--pairs", "2", "--gateway", gateway, "--json", file,
 		"--peer", "plain=docker run -i --rm --network none dockgate/demo:latest")
 	out, err := command.CombinedOutput()
 	if err != nil {
@@ -65,7 +65,7 @@ func TestWarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range []string{
-		"warm.call_us", "warm.raw_us", "warm.sdk_us", "warm.calls_per_s_16", "warm.ratio_raw_16",
+		"warm.call_us", "warm.raw_us", "warm.sdk_us", "warm.calls_per_s_16", "warm.ratio_raw_16", "catalog.load_328_ms",
 		"peer.plain.warm.call_us", "peer.plain.warm.ratio",
 	} {
 		median, ok := report[key].(float64)

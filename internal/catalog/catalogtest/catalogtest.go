@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/catalog/native"
 )
 
 // Golden compares a text with a file. With DOCKGATE_UPDATE set in the
@@ -45,7 +46,7 @@ func Entries(t *testing.T, path string, servers []catalog.Server) {
 // gives the same entries, and returns what was written.
 func RoundTrip(t *testing.T, servers []catalog.Server) []byte {
 	t.Helper()
-	written, err := catalog.Encode(servers)
+	written, err := native.Encode(servers)
 	if err != nil {
 		t.Fatalf("Encode = %v", err)
 	}

@@ -128,6 +128,9 @@ func (s Schema) reportUnknown(path []string, settings map[string]any, report fun
 
 // reportInvalid reports every setting that is wrong by itself.
 func (s Schema) reportInvalid(settings map[string]any, report func(string, string, ...any)) error {
+	if len(settings) == 0 {
+		return nil
+	}
 	alone, err := s.alone()
 	if err != nil {
 		return err

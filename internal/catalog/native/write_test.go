@@ -1,4 +1,4 @@
-package catalog_test
+package native_test
 
 import (
 	"os"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/catalog/catalogtest"
+	"github.com/dockgate/dockgate/internal/catalog/native"
 )
 
 // Every field of the native format, read, written, and read again.
@@ -63,7 +64,7 @@ func TestAdd(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		got, kept, err := catalog.Add(origin, []byte(tt.in), fresh)
+		got, kept, err := native.Add(origin, []byte(tt.in), fresh)
 		if err != nil {
 			t.Fatalf("%s: Add = %v", tt.name, err)
 		}
@@ -74,10 +75,10 @@ func TestAdd(t *testing.T) {
 			t.Errorf("%s: Add keeps (-want +got):\n%s", tt.name, diff)
 		}
 	}
-	if _, _, err := catalog.Add(origin, []byte("servers: {x: {}}"), fresh); err == nil || !strings.Contains(err.Error(), "own.yaml:1: version: is missing") {
+	if _, _, err := native.Add(origin, []byte("servers: {x: {}}"), fresh); err == nil || !strings.Contains(err.Error(), "own.yaml:1: version: is missing") {
 		t.Errorf("Add to a broken file = %v, want its problems", err)
 	}
-	if _, _, err := catalog.Add(origin, nil, []catalog.Server{{Name: "x y", Image: "a"}}); err == nil {
+	if _, _, err := native.Add(origin, nil, []catalog.Server{{Name: "x y", Image: "a"}}); err == nil {
 		t.Error("Add of a broken entry = nil error, want one")
 	}
 }

@@ -1,4 +1,9 @@
-package catalog
+// Package native writes entries in dockgate's own format, which package catalog
+// reads: a new file, or more entries in one that a person wrote.
+//
+// What it has written it reads once more: a catalog that stops the gateway is
+// worse than an entry that was not added.
+package native
 
 import (
 	"bytes"
@@ -12,16 +17,17 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/catalog/document"
 )
 
 // Add returns a file of the native format with entries added; data is the file
 // as it is, and empty for a new one. What stands in it stays, comments too. Of
 // entries whose name it has already, Add changes none and returns the names.
-func Add(origin Origin, data []byte, servers []Server) (added []byte, kept []string, err error) {
+func Add(origin catalog.Origin, data []byte, servers []catalog.Server) (added []byte, kept []string, err error) {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	if len(bytes.TrimSpace(data)) > 0 {
-		if _, err := Parse(origin, data); err != nil {
+		if _, err := catalog.Parse(origin, data); err != nil {
 			return nil, nil, err
 		}
 		var document yaml.Node
@@ -60,15 +66,15 @@ func Add(origin Origin, data []byte, servers []Server) (added []byte, kept []str
 	}
 	// What was written must be read: a catalog that stops the gateway is worse
 	// than an entry that was not added.
-	if _, err := Parse(origin, out.Bytes()); err != nil {
+	if _, err := catalog.Parse(origin, out.Bytes()); err != nil {
 		return nil, nil, err
 	}
 	return out.Bytes(), kept, nil
 }
 
 // Encode writes entries as a file of the native format.
-func Encode(servers []Server) ([]byte, error) {
-	data, _, err := Add(Origin{Catalog: "catalog"}, nil, servers)
+func Encode(servers []catalog.Server) ([]byte, error) {
+	data, _, err := Add(catalog.Origin{Catalog: "catalog"}, nil, servers)
 	return data, err
 }
 
@@ -160,7 +166,7 @@ func items[T any](m mapping, name string, values []T, write func(mapping, T)) {
 	m.add(name, list)
 }
 
-func entryNode(s Server) *yaml.Node {
+func entryNode(s catalog.Server) *yaml.Node {
 	m := newMapping()
 	m.text("title", s.Title)
 	m.text("description", s.Description)
@@ -196,20 +202,20 @@ func entryNode(s Server) *yaml.Node {
 	items(m, "secrets", s.Secrets, writeSecret)
 	m.json("config", s.Config)
 	switch s.Network.Mode {
-	case NetworkPublic, NetworkFull:
+	case catalog.NetworkPublic, catalog.NetworkFull:
 		m.text("network", string(s.Network.Mode))
-	case NetworkAllow:
+	case catalog.NetworkAllow:
 		network := newMapping()
 		network.texts("allow", s.Network.Allow)
 		m.mapping("network", network)
-	case NetworkNone:
+	case catalog.NetworkNone:
 	}
 	m.texts("extra_hosts", s.ExtraHosts)
 	items(m, "mounts", s.Mounts, writeMount)
 	m.texts("tmpfs", s.Tmpfs)
 	m.mapping("limits", limitsMapping(s.Limits))
 	m.mapping("timeouts", timeoutsMapping(s.Timeouts))
-	if s.Isolation != Shared {
+	if s.Isolation != catalog.Shared {
 		m.text("isolation", string(s.Isolation))
 	}
 	m.boolean("auto_start", s.AutoStart)
@@ -223,7 +229,7 @@ func entryNode(s Server) *yaml.Node {
 	items(m, "helpers", s.Helpers, writeHelper)
 	if s.OAuth != nil {
 		oauth := newMapping()
-		items(oauth, "providers", s.OAuth.Providers, func(m mapping, p OAuthProvider) {
+		items(oauth, "providers", s.OAuth.Providers, func(m mapping, p catalog.OAuthProvider) {
 			m.text("provider", p.Provider)
 			m.text("secret", p.Secret)
 			m.text("env", p.Env)
@@ -239,7 +245,7 @@ func entryNode(s Server) *yaml.Node {
 	return m.node
 }
 
-func remoteMapping(r Remote) mapping {
+func remoteMapping(r catalog.Remote) mapping {
 	m, headers := newMapping(), newMapping()
 	m.text("url", r.URL)
 	m.text("transport", r.Transport)
@@ -251,7 +257,7 @@ func remoteMapping(r Remote) mapping {
 	return m
 }
 
-func (m mapping) variables(name string, env []Variable) {
+func (m mapping) variables(name string, env []catalog.Variable) {
 	variables := newMapping()
 	for _, v := range env {
 		variables.add(v.Name, text(v.Value))
@@ -259,7 +265,7 @@ func (m mapping) variables(name string, env []Variable) {
 	m.mapping(name, variables)
 }
 
-func writeSecret(m mapping, s Secret) {
+func writeSecret(m mapping, s catalog.Secret) {
 	m.text("name", s.Name)
 	m.text("env", s.Env)
 	m.text("from", s.From)
@@ -268,14 +274,14 @@ func writeSecret(m mapping, s Secret) {
 	m.text("instructions", s.Instructions)
 }
 
-func writeMount(m mapping, mount Mount) {
+func writeMount(m mapping, mount catalog.Mount) {
 	m.text("source", mount.Source)
 	m.text("volume", mount.Volume)
 	m.text("target", mount.Target)
 	m.boolean("read_only", mount.ReadOnly)
 }
 
-func limitsMapping(l Limits) mapping {
+func limitsMapping(l catalog.Limits) mapping {
 	m := newMapping()
 	for _, size := range []struct {
 		name  string
@@ -292,7 +298,7 @@ func limitsMapping(l Limits) mapping {
 	return m
 }
 
-func timeoutsMapping(t Timeouts) mapping {
+func timeoutsMapping(t catalog.Timeouts) mapping {
 	m := newMapping()
 	m.duration("start", t.Start)
 	m.duration("list", t.List)
@@ -303,7 +309,7 @@ func timeoutsMapping(t Timeouts) mapping {
 	return m
 }
 
-func writeHelper(m mapping, h Helper) {
+func writeHelper(m mapping, h catalog.Helper) {
 	m.text("name", h.Name)
 	m.text("image", h.Image)
 	m.texts("entrypoint", h.Entrypoint)
@@ -315,7 +321,7 @@ func writeHelper(m mapping, h Helper) {
 	items(m, "mounts", h.Mounts, writeMount)
 	m.texts("tmpfs", h.Tmpfs)
 	m.mapping("limits", limitsMapping(h.Limits))
-	m.text("ready", string(cmp.Or(h.Ready, ReadyStarted)))
+	m.text("ready", string(cmp.Or(h.Ready, catalog.ReadyStarted)))
 	if h.Health != nil {
 		health := newMapping()
 		health.texts("test", h.Health.Test)
@@ -327,12 +333,12 @@ func writeHelper(m mapping, h Helper) {
 	}
 }
 
-func writeTool(m mapping, t ToolSnapshot) {
+func writeTool(m mapping, t catalog.ToolSnapshot) {
 	m.text("name", t.Name)
 	m.text("description", t.Description)
 	m.json("inputSchema", t.InputSchema)
 	m.json("annotations", t.Annotations)
-	items(m, "examples", t.Examples, func(m mapping, e Example) {
+	items(m, "examples", t.Examples, func(m mapping, e catalog.Example) {
 		m.text("description", e.Description)
 		m.json("parameters", e.Parameters)
 	})
