@@ -8,6 +8,7 @@ import (
 
 	builtin "github.com/dockgate/dockgate/catalog"
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/catalog/template"
 )
 
 func parse(t *testing.T) catalog.File {
@@ -73,7 +74,7 @@ func TestMountsComeFromSettings(t *testing.T) {
 		for _, m := range s.Mounts {
 			for _, settings := range []map[string]any{nil, {"dir": "/", "paths": []any{"/"}}} {
 				if settings == nil {
-					sources, err := catalog.Expand(m.Source, map[string]any{"config": settings})
+					sources, err := template.Expand(m.Source, map[string]any{"config": settings})
 					if err != nil || len(sources) != 0 {
 						t.Errorf("Expand(%q) without settings = %q, %v, want nothing: %s would mount it unasked", m.Source, sources, err, s.Name)
 					}
