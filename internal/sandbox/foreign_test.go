@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -146,6 +147,36 @@ config: {type: object, properties: {url: {type: string}}}
 	for _, v := range spec.Environ() {
 		if v == "URL=https://evil.example/hidden" {
 			t.Error("a setting brought a secret into a variable")
+		}
+	}
+}
+
+func TestSecretFile(t *testing.T) {
+	h := host()
+	s := sandbox.Secret{Env: "CREDENTIALS", File: true}
+	remote := h
+	remote.RemoteEngine = true
+	for _, tt := range []struct {
+		host              sandbox.Host
+		value, path, want string
+	}{
+		{h, "/home/ann/linked", "/srv/data", ""},
+		{h, "~/notes", "/home/ann/notes", ""},
+		{h, "notes", "", "is not an absolute path"},
+		{h, "/home/ann/gone", "", "does not exist"},
+		{h, "/srv/sock", "", "is no file"},
+		{remote, "/srv/data", "", "runs on another machine"},
+	} {
+		path, err := tt.host.SecretFile("thing", s, tt.value)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if path != tt.path || !strings.Contains(got, tt.want) || (tt.want == "") != (err == nil) {
+			t.Errorf("SecretFile(%s) = %q, %v, want %q, %q", tt.value, path, err, tt.path, tt.want)
+		}
+		if strings.Contains(got, tt.value) {
+			t.Errorf("SecretFile(%s) = %v, which quotes the value", tt.value, err)
 		}
 	}
 }
