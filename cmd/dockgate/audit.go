@@ -17,6 +17,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/principal"
 )
 
 func newAudit(f *flags) *cobra.Command {
@@ -100,7 +101,11 @@ func printRecord(cmd *cobra.Command, r audit.Record) error {
 	if r.Tool != "" {
 		subject += "/" + r.Tool
 	}
-	for _, word := range []string{subject, r.Outcome, r.Code} {
+	caller := ""
+	if r.Principal != "" && r.Principal != principal.Local.ID {
+		caller = "by " + r.Principal
+	}
+	for _, word := range []string{subject, caller, r.Outcome, r.Code} {
 		if word != "" {
 			words = append(words, word)
 		}

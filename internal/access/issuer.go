@@ -88,6 +88,18 @@ func isLoopback(host string) bool {
 	return err == nil && at.Unmap().IsLoopback()
 }
 
+// Keys fetches an issuer's keys, as an authenticator does, and returns how many
+// there are. The error is an [*UnreachableError].
+func (i Issuer) Keys(ctx context.Context) (int, error) {
+	client := newClient()
+	defer client.CloseIdleConnections()
+	set, err := newKeys(i.URL, client).download(ctx)
+	if err != nil {
+		return 0, &UnreachableError{Issuer: i.URL, Err: err}
+	}
+	return len(set), nil
+}
+
 // An issuer is an Issuer with its keys.
 type issuer struct {
 	Issuer

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dockgate/dockgate/internal/access"
+	"github.com/dockgate/dockgate/internal/access/accesstest"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/rules"
@@ -241,11 +242,12 @@ func TestExamineCallers(t *testing.T) {
 	if _, _, err := d.NewToken(t.Context(), "bad", "reader", time.Time{}); !errors.As(err, &unknown) {
 		t.Errorf("NewToken with a role that is not configured = %v, want a RoleError", err)
 	}
-	const issuer = "http: {url: 'https://a.example/mcp'}\naccess:\n  issuers: [{name: a, url: 'https://b.example'}]\n"
+	there := accesstest.NewIssuer(t)
+	issuer := "http: {url: 'https://a.example/mcp'}\naccess:\n  issuers: [{name: a, url: '" + there.URL + "'}]\n"
 	want := []string{
 		"good: 2 tokens, 1 issuers of others, 0 roles of the configuration",
 		"poor: tokens that have expired, or whose role is not configured: old",
-		"poor: whoever has a token of https://b.example for this gateway may use everything that is approved",
+		"poor: whoever has a token of " + there.URL + " for this gateway may use everything that is approved",
 	}
 	if diff := cmp.Diff(want, examine(issuer)); diff != "" {
 		t.Errorf("examined (-want +got):\n%s", diff)
@@ -256,5 +258,9 @@ func TestExamineCallers(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, examine(issuer+"roles: {reader: {servers: [fetch]}}\n")); diff != "" {
 		t.Errorf("examined (-want +got):\n%s", diff)
+	}
+	there.Break()
+	if got := examine(issuer); len(got) != 4 || !strings.HasPrefix(got[2], "poor: keys of issuer "+there.URL+": ") {
+		t.Errorf("an issuer that does not answer: %q, want it named", got)
 	}
 }

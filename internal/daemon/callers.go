@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -11,7 +12,7 @@ import (
 
 // examineCallers looks at who may use the gateway over HTTP. It says nothing of
 // a gateway that nobody may.
-func examineCallers(tokens []access.Token, a Admission) []Finding {
+func examineCallers(ctx context.Context, tokens []access.Token, a Admission) []Finding {
 	if len(tokens)+len(a.Issuers)+len(a.Roles.Each) == 0 {
 		return nil
 	}
@@ -32,6 +33,9 @@ func examineCallers(tokens []access.Token, a Admission) []Finding {
 			"end them with: dockgate token revoke "+strings.Join(useless, " "))
 	}
 	for _, issuer := range a.Issuers {
+		if _, err := issuer.Keys(ctx); err != nil {
+			poor(err.Error(), "nobody new is let in with its tokens until it answers; see access.issuers in the configuration")
+		}
 		role, err := a.Roles.Of(principal.Principal{ID: issuer.Name + ":"})
 		if len(issuer.Scopes) == 0 && err == nil && role.Name == access.Owner {
 			poor("whoever has a token of "+issuer.URL+" for this gateway may use everything that is approved",

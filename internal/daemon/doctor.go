@@ -88,7 +88,7 @@ func examineState(ctx context.Context, o Options) (id string, findings []Finding
 		return id, []Finding{NewFinding("state", "", err)}
 	}
 	findings = append(findings, NewFinding("state", dir+", database intact", nil))
-	findings = append(findings, examineCallers(tokens, o.Config.Admission)...)
+	findings = append(findings, examineCallers(ctx, tokens, o.Config.Admission)...)
 	if disk, ok := examineDisk("disk", db.Dir()); ok {
 		findings = append(findings, disk)
 	}

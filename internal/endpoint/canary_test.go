@@ -134,3 +134,56 @@ func TestTokenGoesNowhere(t *testing.T) {
 		}
 	}
 }
+
+// A token that is revoked in another process is refused here, and what its
+// bearer has open ends. (How soon is held in package access, where time is not
+// real.)
+func TestRevokedElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	here, err := store.Open(t.Context(), dir)
+	check(t, err)
+	t.Cleanup(func() { check(t, here.Close()) })
+	elsewhere, err := store.Open(t.Context(), dir)
+	check(t, err)
+	t.Cleanup(func() { check(t, elsewhere.Close()) })
+	h := gatewaytest.Build(t, gatewaytest.Options{Mode: approval.ModeAll, Active: []string{"one"}, Logger: slog.New(slog.DiscardHandler)}, echoing())
+	f := &front{House: h, store: here}
+	f.Endpoint = endpoint.New(endpoint.Options{
+		Gateway: h.Gateway, Logger: slog.New(slog.DiscardHandler), Access: access.New(access.Options{Source: here}),
+	})
+	listener, err := endpoint.Listen(t.Context(), "127.0.0.1:0")
+	check(t, err)
+	f.url = "http://" + listener.Addr().String() + endpoint.Path
+	f.stop = f.serve(t, listener)
+	token := f.token(t, "ann")
+	f.token(t, "bob")
+
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: time.Minute}
+	send := func(method, body, session string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), method, f.url, strings.NewReader(body))
+		check(t, err)
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		if session != "" {
+			r.Header.Set("Mcp-Session-Id", session)
+		}
+		answer, err := client.Do(r)
+		check(t, err)
+		t.Cleanup(func() { _ = answer.Body.Close() })
+		return answer
+	}
+	begun := send(http.MethodPost, hello, "")
+	news := send(http.MethodGet, "", begun.Header.Get("Mcp-Session-Id"))
+	if begun.StatusCode != http.StatusOK || news.StatusCode != http.StatusOK {
+		t.Fatalf("with a good token: %s, %s", begun.Status, news.Status)
+	}
+	check(t, elsewhere.DeleteToken(t.Context(), "ann"))
+	_, _ = io.Copy(io.Discard, news.Body) // until the stream ends, which it would not do by itself
+	if refused := send(http.MethodPost, hello, ""); refused.StatusCode != http.StatusUnauthorized {
+		t.Errorf("after the token was revoked elsewhere: %s, want 401", refused.Status)
+	}
+}

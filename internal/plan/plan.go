@@ -90,6 +90,9 @@ type kept struct {
 // catalog, of settings, of links on the host.
 const fresh = 2 * time.Second
 
+// maxKept is how many plans are kept before old ones are looked for.
+const maxKept = 1024
+
 // An UnresolvedError is a plan that needs an image nobody has resolved yet.
 type UnresolvedError struct{ Server, Image string }
 
@@ -228,6 +231,10 @@ func (p *Planner) compile(ctx context.Context, who principal.Principal, entry ca
 	}
 	if p.kept == nil {
 		p.kept = make(map[cacheKey]kept)
+	}
+	if len(p.kept) >= maxKept { // there may be any number of callers
+		now := time.Now()
+		maps.DeleteFunc(p.kept, func(_ cacheKey, k kept) bool { return now.After(k.until) })
 	}
 	p.kept[cacheKey{who, entry.Name}] = kept{plan: made, until: time.Now().Add(fresh)}
 	return made, nil
