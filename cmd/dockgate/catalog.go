@@ -90,12 +90,12 @@ said on standard error.` + exits,
 }
 
 func listCatalog(cmd *cobra.Command, d *daemon.Daemon, out output) error {
-	for _, note := range d.Notes {
+	for _, note := range d.Notes() {
 		tell(cmd, "dockgate: note: %s", clean(note.String()))
 	}
 	servers := []listedServer{}
 	var rows [][]string
-	for _, entry := range d.Catalog.Servers() {
+	for _, entry := range d.Catalog().Servers() {
 		listed, err := newListedServer(cmd.Context(), d, entry)
 		if err != nil {
 			return err
@@ -125,7 +125,7 @@ asks for, and its tools as far as they are known without starting it.` + exits,
 		ValidArgsFunction: once(f.completeServers()),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.use(cmd.Context(), func(d *daemon.Daemon) error {
-				entry, err := d.Catalog.Server(args[0])
+				entry, err := d.Catalog().Server(args[0])
 				if err != nil {
 					return err
 				}

@@ -102,7 +102,7 @@ func asked(_ context.Context, d *daemon.Daemon) ([]string, error) {
 
 func askedOrSupported(ctx context.Context, d *daemon.Daemon) ([]string, error) {
 	names, err := asked(ctx, d)
-	return append(names, supported(d.Catalog)...), err
+	return append(names, supported(d.Catalog())...), err
 }
 
 func running(ctx context.Context, d *daemon.Daemon) ([]string, error) {

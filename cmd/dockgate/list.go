@@ -30,8 +30,9 @@ func newList(f *flags) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List your servers: those that are active or approved",
-		Long: `List your servers: those that are active or approved, with how many tools each
-has. A server need not be connected to be used: it starts on its first call.
+		Long: `List your servers: those that are active or approved, and those that discovery
+names in the configuration, with how many tools each has. A server need not be
+connected to be used: it starts on its first call.
 
 --status adds what each waits for, and its settings; --tools how many of its
 tools the tool rules enable. Tools are stale if the server could not list them

@@ -97,7 +97,7 @@ is not told: the consent is taken back there.` + exits,
 // remotes are the servers that somebody else runs.
 func remotes(_ context.Context, d *daemon.Daemon) ([]string, error) {
 	var names []string
-	for _, s := range d.Catalog.Servers() {
+	for _, s := range d.Catalog().Servers() {
 		if s.Remote != nil {
 			names = append(names, s.Name)
 		}

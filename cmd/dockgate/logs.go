@@ -59,7 +59,7 @@ func printLog(cmd *cobra.Command, d *daemon.Daemon, server string, lines iter.Se
 		return err
 	}
 	if len(files) == 0 {
-		if _, err := d.Catalog.Server(server); err != nil {
+		if _, err := d.Catalog().Server(server); err != nil {
 			return err
 		}
 		tell(cmd, "%s has written nothing yet", server)

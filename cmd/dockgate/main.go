@@ -100,7 +100,7 @@ the second ends the process.`,
 		&cobra.Group{ID: groupApproval, Title: "Approval, access and record:"},
 		&cobra.Group{ID: groupRunning, Title: "What runs:"},
 	)
-	addGroup(root, groupServers, newServe(&f), newCatalog(&f), newImport(&f), newAdd(&f), newRemove(&f), newPlan(&f), newUpdate(&f), newLogin(&f), newLogout(&f), newDemo(&f))
+	addGroup(root, groupServers, newServe(&f), newCatalog(&f), newImport(&f), newConfig(&f), newAdd(&f), newRemove(&f), newPlan(&f), newUpdate(&f), newLogin(&f), newLogout(&f), newDemo(&f))
 	addGroup(root, groupTools, newList(&f), newSearch(&f), newTools(&f), newInspect(&f), newExecute(&f), newExplain(&f))
 	addGroup(root, groupClients, newConnect(&f), newDisconnect(&f))
 	addGroup(root, groupApproval, newApprove(&f), newDeny(&f), newRevoke(&f), newApprovals(&f), newToken(&f), newAudit(&f))

@@ -66,7 +66,7 @@ func known(d *daemon.Daemon, name string, containers []docker.Container) error {
 			return nil
 		}
 	}
-	_, err := d.Catalog.Server(name)
+	_, err := d.Catalog().Server(name)
 	if err == nil {
 		return nil
 	}
@@ -75,7 +75,7 @@ func known(d *daemon.Daemon, name string, containers []docker.Container) error {
 		names = append(names, c.Server)
 	}
 	if len(names) > 0 {
-		return &catalog.UnknownServerError{Name: name, Nearest: catalog.Nearest(name, append(names, supported(d.Catalog)...))}
+		return &catalog.UnknownServerError{Name: name, Nearest: catalog.Nearest(name, append(names, supported(d.Catalog())...))}
 	}
 	return err
 }

@@ -118,7 +118,7 @@ func TestAdmissionRefuses(t *testing.T) {
 		{"access:\n  issuers:\n    - {name: a, url: 'https://b.example', scopes: [{scope: x}]}\n", []string{"config.yaml:3: access.issuers[0]: scopes: role of x"}},
 		{"access:\n  issuers:\n    - {name: a, url: 'https://b.example'}\n    - {name: b, url: 'https://b.example'}\n", []string{"config.yaml:4: access.issuers[1]: has the name or the URL of another"}},
 		{"access:\n  issuers:\n    - {name: a, url: 'https://b.example'}\n", []string{`config.yaml: http.url: "" is no absolute URL`}},
-		{"http: {url: 'http://tools.example.com'}\naccess:\n  issuers:\n    - {name: a, url: 'https://b.example'}\n", []string{"config.yaml: http.url: "}},
+		{"http: {url: 'http://tools.example.com'}\naccess:\n  issuers:\n    - {name: a, url: 'https://b.example'}\n", []string{"config.yaml:1: http.url: "}},
 	}
 	for _, tt := range tests {
 		_, err := loaded(t, tt.text)

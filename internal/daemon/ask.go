@@ -61,7 +61,7 @@ func (d *Daemon) Update(ctx context.Context, who principal.Principal, server str
 	if err != nil && !plan.Unresolved(err) {
 		return Update{}, err
 	}
-	entry, err := d.Catalog.Server(server)
+	entry, err := d.Catalog().Server(server)
 	if err != nil {
 		return Update{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	builtin "github.com/dockgate/dockgate/catalog"
@@ -28,51 +29,164 @@ func LoadCatalog(ctx context.Context, o Options) (*catalog.Catalog, []catalog.No
 
 // LoadFiles reads what [LoadCatalog] merges.
 func LoadFiles(ctx context.Context, o Options) ([]catalog.File, error) {
-	own, err := catalog.Parse(catalog.Origin{Catalog: "built-in", Kind: catalog.BuiltIn}, builtin.Servers())
+	projects, err := o.projects()
 	if err != nil {
 		return nil, err
 	}
-	files := []catalog.File{own}
+	read, err := o.read(ctx, projects)
+	return read.files, err
+}
+
+// A Place is where servers are described, and what was found there.
+type Place struct {
+	// Type is that of a source; else "built-in", "own", "registry", "catalog" or
+	// "inline".
+	Type string `json:"type"`
+	// Path is empty for what is part of the program.
+	Path string `json:"path,omitempty"`
+	// From is where the configuration names it; empty for what is always read.
+	From  string `json:"from,omitempty"`
+	Found bool   `json:"found"`
+	// Servers is how many there are, with those that others override.
+	Servers int `json:"servers"`
+	// Configured places hold servers that the user, or the project, has said are
+	// to be used; the others are a stock to choose from.
+	Configured bool `json:"configured"`
+
+	kind catalog.OriginKind
+	// optional places may be missing.
+	optional bool
+	inline   *Discovery
+}
+
+// Places returns where servers are described, in the order in which they are
+// read: later ones win. The error joins all mistakes in them.
+func Places(ctx context.Context, o Options) ([]Place, error) {
+	projects, err := o.projects()
+	if err != nil {
+		return nil, err
+	}
+	read, err := o.read(ctx, projects)
+	return read.places, err
+}
+
+// A reading is what was read of all places.
+type reading struct {
+	files  []catalog.File
+	places []Place
+}
+
+// configured returns the names of the servers that are to be used, sorted.
+func (r reading) configured() []string {
+	var names []string
+	for i, place := range r.places {
+		if !place.Configured {
+			continue
+		}
+		for _, server := range r.files[i].Servers {
+			if enabled := r.files[i].Enabled; enabled == nil || slices.Contains(enabled, server.Name) {
+				names = append(names, server.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// read reads the places; there is a file for each, which is empty where
+// nothing was found.
+func (o Options) read(ctx context.Context, projects []project) (reading, error) {
+	own, err := catalog.Parse(catalog.Origin{Catalog: "built-in", Kind: catalog.BuiltIn}, builtin.Servers())
+	if err != nil {
+		return reading{}, err
+	}
+	r := reading{files: []catalog.File{own}, places: []Place{{Type: "built-in", Found: true, Servers: len(own.Servers)}}}
 	var problems []error
-	for _, place := range o.catalogs() {
-		file, err := source.Load(ctx, place.kind, place.path, o.Around(files))
+	for _, place := range o.places(projects) {
+		file, err := o.readPlace(ctx, &place, r.files)
 		if err != nil {
 			problems = append(problems, err)
 			continue
 		}
-		files = append(files, file)
+		place.Servers = len(file.Servers)
+		r.places, r.files = append(r.places, place), append(r.files, file)
 	}
-	return files, errors.Join(problems...)
+	return r, errors.Join(problems...)
 }
 
-// A place is a catalog on top of the built-in one.
-type place struct {
-	kind catalog.OriginKind
-	path string
+func (o Options) readPlace(ctx context.Context, place *Place, before []catalog.File) (catalog.File, error) {
+	if place.inline != nil {
+		place.Found = true
+		return place.inline.file(catalog.Origin{Catalog: place.Path, Kind: place.kind}, o.Around(before))
+	}
+	if _, err := os.Stat(place.Path); errors.Is(err, os.ErrNotExist) && place.optional {
+		return catalog.File{Origin: catalog.Origin{Catalog: place.Path, Kind: place.kind}}, nil
+	}
+	place.Found = true
+	return source.Load(ctx, place.kind, place.Path, o.Around(before))
 }
 
-// catalogs are what is read on top of the built-in catalog: the local
-// registries that are there, of which the project's is trusted least, then the
+// places are what is read on top of the built-in catalog: what projects and
+// the local registries say, of which the project's is trusted least, then the
 // user's own catalog and those of the configuration.
-func (o Options) catalogs() []place {
-	var places []place
+func (o Options) places(projects []project) []Place {
+	var places []Place
+	for i := range projects {
+		p := &projects[i]
+		for _, s := range p.Discovery.Sources {
+			places = append(places, Place{Type: s.Type, Path: s.Path, From: s.Place, Configured: true, kind: catalog.Project, optional: true})
+		}
+		if p.Discovery.Servers.Kind != 0 {
+			places = append(places, Place{Type: "inline", Path: p.path, From: placeOf(p.written, "discovery.servers", p.path), Configured: true, kind: catalog.Project, inline: &p.Discovery})
+		}
+	}
 	for _, folder := range registry.Places(o.Around(nil)) {
 		if !registry.IsFolder(filepath.FromSlash(folder)) {
 			continue
 		}
-		found := place{catalog.User, filepath.FromSlash(folder)}
-		if o.Dir != "" && o.Dir != o.Home && strings.HasPrefix(found.path, o.Dir+string(filepath.Separator)) {
-			found.kind = catalog.Project
-		}
-		places = append(places, found)
+		path := filepath.FromSlash(folder)
+		places = append(places, Place{Type: "registry", Path: path, kind: o.kindOf(path)})
 	}
 	if o.OwnCatalog != "" {
 		if _, err := os.Stat(o.OwnCatalog); !errors.Is(err, os.ErrNotExist) {
-			places = append(places, place{catalog.User, o.OwnCatalog})
+			places = append(places, Place{Type: "own", Path: o.OwnCatalog, kind: catalog.User})
 		}
 	}
 	for _, path := range o.Config.Catalogs {
-		places = append(places, place{catalog.User, path})
+		places = append(places, Place{Type: "catalog", Path: path, From: placeOf(o.Config.Written, "catalogs", "flag"), kind: catalog.User})
+	}
+	return append(places, o.sources()...)
+}
+
+// kindOf says whose the file at a path is, where the user has not named it.
+func (o Options) kindOf(path string) catalog.OriginKind {
+	if o.Dir != "" && o.Dir != o.Home && strings.HasPrefix(path, o.Dir+string(filepath.Separator)) {
+		return catalog.Project
+	}
+	return catalog.User
+}
+
+// sources are the places that the user's configuration names under discovery.
+func (o Options) sources() []Place {
+	d := &o.Config.Discovery
+	var places []Place
+	for _, s := range d.Sources {
+		s = s.at(filepath.Dir(o.Config.File), o.Home)
+		paths := []string{s.Path}
+		if s.Path == "" {
+			paths = nil
+			for _, path := range source.Places(source.Type(s.Type), o.Around(nil)) {
+				paths = append(paths, filepath.FromSlash(path))
+			}
+		}
+		for _, path := range paths {
+			places = append(places, Place{Type: s.Type, Path: path, From: s.Place, Configured: true, kind: o.kindOf(path), optional: true})
+		}
+	}
+	if d.Servers.Kind != 0 {
+		places = append(places, Place{
+			Type: "inline", Path: o.Config.File, From: placeOf(o.Config.Written, "discovery.servers", o.Config.File), Configured: true, kind: catalog.User, inline: d,
+		})
 	}
 	return places
 }

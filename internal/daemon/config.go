@@ -55,6 +55,10 @@ type Config struct {
 	Access    yaml.Node `yaml:"access"`
 	Roles     yaml.Node `yaml:"roles"`
 	Admission Admission `yaml:"-"`
+	// File is where it was read; empty if it was not. Written is what stands
+	// there, with the lines.
+	File    string    `yaml:"-"`
+	Written []Setting `yaml:"-"`
 }
 
 // Install is how packages are installed into images.
@@ -103,7 +107,7 @@ type Size int64
 func (s *Size) UnmarshalYAML(node *yaml.Node) error {
 	parsed, err := units.RAMInBytes(node.Value)
 	if node.Kind != yaml.ScalarNode || err != nil || parsed <= 0 {
-		return fmt.Errorf("line %d: %q is no size above 0, such as 500MB or 2GB", node.Line, node.Value)
+		return typeError(node, "%q is no size above 0, such as 500MB or 2GB", node.Value)
 	}
 	*s = Size(parsed)
 	return nil
@@ -154,7 +158,7 @@ func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
 		err = errors.New("a negative duration")
 	}
 	if err != nil {
-		return fmt.Errorf("line %d: %w", node.Line, err)
+		return typeError(node, "%v", err)
 	}
 	*d = Duration(parsed)
 	return nil
@@ -174,24 +178,31 @@ type ConfigError struct {
 // Error names the place and the problem.
 func (e *ConfigError) Error() string { return e.Place + ": " + e.Problem }
 
-// LoadConfig reads a configuration file. An unknown field is an error.
+// LoadConfig reads a configuration file. An unknown field is an error. The
+// error joins all mistakes that can be told from the file alone: each is a
+// [*ConfigError], or among [rules.Problems].
 func LoadConfig(path string) (Config, error) {
 	data, err := os.ReadFile(path) //nolint:gosec // the user names it
 	if err != nil {
 		return Config{}, fmt.Errorf("read configuration: %w", err)
 	}
-	var config Config
-	if err := decode(path, data, &config); err != nil {
-		return Config{}, err
-	}
+	return ParseConfig(path, data)
+}
+
+// ParseConfig is [LoadConfig] of a content that was read already.
+func ParseConfig(path string, data []byte) (Config, error) {
+	config := Config{File: path}
+	root, err := decode(path, data, &config)
+	mistakes := []error{err}
+	config.Written = written(path, root)
 	config.Quotas = config.Quotas.from(path)
-	if err := config.Discovery.compile(path); err != nil {
-		return Config{}, err
+	mistakes = append(mistakes, config.Discovery.compile(path))
+	config.Admission, err = readAdmission(path, config.Access, config.Roles)
+	mistakes = append(mistakes, err)
+	for _, m := range config.mistakes() {
+		mistakes = append(mistakes, &ConfigError{Place: placeOf(config.Written, m.key, path), Problem: m.key + ": " + m.text})
 	}
-	if config.Admission, err = readAdmission(path, config.Access, config.Roles); err != nil {
-		return Config{}, err
-	}
-	return config, config.Check(path)
+	return config, errors.Join(mistakes...)
 }
 
 // yamlProblem is a decoder's error without its own words around it.
@@ -199,56 +210,67 @@ func yamlProblem(err error) string {
 	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "unmarshal errors:\n  ", "")
 }
 
-// Check reports a value that a Config cannot have; place is where it was written.
+// Check reports the values that a Config cannot have; place is where they were
+// written.
 func (c Config) Check(place string) error {
+	var mistakes []error
+	for _, m := range c.mistakes() {
+		mistakes = append(mistakes, &ConfigError{Place: place, Problem: m.key + ": " + m.text})
+	}
+	return errors.Join(mistakes...)
+}
+
+func (c Config) mistakes() (all []mistake) {
+	report := func(key, format string, args ...any) { all = append(all, mistake{key, fmt.Sprintf(format, args...)}) }
 	for _, group := range c.Expose {
 		if !slices.Contains(knownGroups(), group) {
-			return &ConfigError{Place: place, Problem: fmt.Sprintf("expose: unknown group %q; known: %s", group, join(knownGroups()))}
+			report("expose", "unknown group %q; known: %s", group, join(knownGroups()))
 		}
 	}
 	if min(c.Lists.Servers, c.Lists.ToolsPerServer, c.Lists.Tools) < 0 {
-		return &ConfigError{Place: place, Problem: "lists: a negative number"}
+		report("lists", "a negative number")
 	}
 	prefixes := []gateway.Prefix{gateway.PrefixServer, gateway.PrefixNone}
 	if c.Prefix != "" && !slices.Contains(prefixes, c.Prefix) {
-		return &ConfigError{Place: place, Problem: fmt.Sprintf("prefix: unknown value %q; known: %s", c.Prefix, join(prefixes))}
+		report("prefix", "unknown value %q; known: %s", c.Prefix, join(prefixes))
 	}
 	modes := []approval.Mode{approval.ModeAsk, approval.ModeAll, approval.ModePinned}
 	if c.Approval.Mode != "" && !slices.Contains(modes, c.Approval.Mode) {
-		return &ConfigError{Place: place, Problem: fmt.Sprintf("approval.mode: unknown value %q; known: %s", c.Approval.Mode, join(modes))}
+		report("approval.mode", "unknown value %q; known: %s", c.Approval.Mode, join(modes))
 	}
 	if problem := c.HTTP.problem(); problem != "" {
-		return &ConfigError{Place: place, Problem: problem}
+		report("http", "%s", problem)
 	}
 	if err := access.CheckURL(c.HTTP.URL); err != nil && len(c.Admission.Issuers) > 0 {
-		return &ConfigError{Place: place, Problem: fmt.Sprintf("http.url: %v; the tokens of issuers are for this address", err)}
+		report("http.url", "%v; the tokens of issuers are for this address", err)
 	}
-	return c.checkBounds(place)
+	c.checkBounds(report)
+	return all
 }
 
 // checkBounds reports limits that nothing can run with, or that contradict
 // each other.
-func (c Config) checkBounds(place string) error {
+func (c Config) checkBounds(report func(key, format string, args ...any)) {
 	l, t := c.Limits, c.Timeouts
 	perServer := Size(c.Quotas.MaxMemoryPerServer.Max)
-	var problem string
-	switch {
-	case l.Memory > 0 && l.Memory < leastMemory:
-		problem = "limits.memory: is less than 6MB, the least that an engine takes"
-	case perServer > 0 && l.Memory > perServer:
-		problem = "limits.memory: is more than quotas.max_memory_per_server"
-	case l.CPUs != 0 && !(l.CPUs >= 0.01 && l.CPUs <= 1<<16):
-		problem = fmt.Sprintf("limits.cpus: is %v, want 0.01 or more", l.CPUs)
-	case l.PIDs < 0:
-		problem = "limits.pids: is negative"
-	case time.Duration(t.Stop) > catalog.MaxStop:
-		problem = fmt.Sprintf("timeouts.stop: is more than %v", catalog.MaxStop)
-	case t.CallMax > 0 && t.CallMax < t.Call:
-		problem = "timeouts.call_max: is less than timeouts.call"
-	default:
-		return nil
+	if l.Memory > 0 && l.Memory < leastMemory {
+		report("limits.memory", "is less than 6MB, the least that an engine takes")
 	}
-	return &ConfigError{Place: place, Problem: problem}
+	if perServer > 0 && l.Memory > perServer {
+		report("limits.memory", "is more than quotas.max_memory_per_server")
+	}
+	if l.CPUs != 0 && !(l.CPUs >= 0.01 && l.CPUs <= 1<<16) {
+		report("limits.cpus", "is %v, want 0.01 or more", l.CPUs)
+	}
+	if l.PIDs < 0 {
+		report("limits.pids", "is negative")
+	}
+	if time.Duration(t.Stop) > catalog.MaxStop {
+		report("timeouts.stop", "is more than %v", catalog.MaxStop)
+	}
+	if t.CallMax > 0 && t.CallMax < t.Call {
+		report("timeouts.call_max", "is less than timeouts.call")
+	}
 }
 
 func join[S ~string](words []S) string {

@@ -11,11 +11,11 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/call"
-	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/docker"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/gateway"
@@ -25,7 +25,6 @@ import (
 	"github.com/dockgate/dockgate/internal/outside"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/remote"
-	"github.com/dockgate/dockgate/internal/rules"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/secret"
 	"github.com/dockgate/dockgate/internal/store"
@@ -66,14 +65,7 @@ type Options struct {
 // A Daemon is all the parts of a gateway.
 type Daemon struct {
 	Options
-	// Quotas are those that hold here.
-	Quotas Quotas
-	// Rules say which tools may be called: the user's, narrowed by the project's.
-	Rules   rules.Rules
 	Store   *store.DB
-	Catalog *catalog.Catalog
-	// Notes say which catalog entries replaced others.
-	Notes   []catalog.Note
 	Book    *approval.Book
 	Audit   *Record
 	Engine  *docker.Engine
@@ -85,10 +77,9 @@ type Daemon struct {
 	Gateway *gateway.Gateway
 	// Desk answers the gateway's own tools, and the commands that do the same.
 	Desk *meta.Desk
-	// Find ranks the catalog's servers for a query.
-	Find func(query string, limit int) []string
 
-	shares  map[string]share // of the roles, by name
+	// now is what the configuration comes to; only a reload changes it.
+	now     atomic.Pointer[settled]
 	closers []func() error
 }
 
@@ -103,17 +94,12 @@ func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	if err := d.narrow(); err != nil {
+	now, err := settle(ctx, o)
+	if err != nil {
 		return nil, err
 	}
-	if d.Catalog, d.Notes, err = LoadCatalog(ctx, o); err != nil {
-		return nil, err
-	}
-	for _, name := range o.Servers {
-		if _, err := d.Catalog.Server(name); err != nil {
-			return nil, err
-		}
-	}
+	now.say(ctx, o)
+	d.now.Store(now)
 	if d.Store, err = store.Open(ctx, o.State); err != nil {
 		return nil, err
 	}
@@ -159,7 +145,7 @@ func (d *Daemon) openEngine(ctx context.Context) error {
 func (d *Daemon) wire() {
 	d.Active = &Activations{Store: d.Store, Servers: d.Servers}
 	d.Planner = &plan.Planner{
-		Catalog:  func() *catalog.Catalog { return d.Catalog },
+		Catalog:  d.Catalog,
 		Settings: d.Active,
 		Images:   d.Images,
 		Host:     sandbox.Host{Home: d.Home, RemoteEngine: !d.Engine.Local(), Stat: d.stat()},
@@ -180,7 +166,7 @@ func (d *Daemon) wire() {
 				d.Gateway.Heard(n)
 			}
 		},
-		Quota:  fleet.Quota{Running: d.Quotas.MaxRunning, Memory: d.Quotas.MaxTotalMemory, Remote: d.Quotas.MaxRemote},
+		Quota:  d.Quotas().fleet(),
 		Logger: d.Logger,
 
 		MaxEntries: d.Config.Lists.ToolsPerServer,
@@ -197,7 +183,6 @@ func (d *Daemon) wire() {
 		Rules:    d.rulesFor, Permit: d.permit, Approver: d.mayApprove, Bound: d.quotaFor,
 	})
 	d.closers = append(d.closers, d.Caller.Close)
-	d.Find = finder(d.Catalog)
 }
 
 func (d *Daemon) openGateway() error {
@@ -206,13 +191,14 @@ func (d *Daemon) openGateway() error {
 		prefix = gateway.PrefixNone
 	}
 	d.Desk = &meta.Desk{
-		Catalog:     func() *catalog.Catalog { return d.Catalog },
+		Catalog:     d.Catalog,
+		Configured:  func() []string { return d.now.Load().configured },
 		Activations: d.Active,
 		Planner:     d.Planner,
 		Caller:      d.Caller,
 		Fleet:       d.Fleet,
 		Find:        d.Find,
-		Anticipate:  d.Config.Anticipate == nil || *d.Config.Anticipate,
+		Anticipate:  d.now.Load().anticipates(),
 		Changed:     func(ctx context.Context) { d.Gateway.Changed(ctx) },
 		Names:       func(ref tool.Ref) string { return d.Gateway.Name(ref) },
 		Logger:      d.Logger,
@@ -236,10 +222,11 @@ func (d *Daemon) openGateway() error {
 }
 
 func (d *Daemon) exposed() []meta.Group {
-	if len(d.Config.Expose) == 0 {
-		return DefaultExpose()
+	now := d.now.Load()
+	if len(now.config.Expose) == 0 {
+		return now.exposed(DefaultExpose())
 	}
-	return d.Config.Expose
+	return now.exposed(now.config.Expose)
 }
 
 // single reports that the gateway has one server and cannot get more, so that
@@ -258,7 +245,7 @@ func (d *Daemon) single() bool {
 func (d *Daemon) approved() []string {
 	var names []string
 	for _, a := range d.Book.Approvals() {
-		if _, err := d.Catalog.Server(a.Server); err == nil {
+		if _, err := d.Catalog().Server(a.Server); err == nil {
 			names = append(names, a.Server)
 		}
 	}

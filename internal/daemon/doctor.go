@@ -61,16 +61,18 @@ func Examine(ctx context.Context, o Options) []Finding {
 }
 
 func examineCatalogs(ctx context.Context, o Options) Finding {
-	merged, notes, err := LoadCatalog(ctx, o)
+	now, err := settle(ctx, o)
 	if err != nil {
 		return NewFinding("catalogs", "", err)
 	}
-	text := fmt.Sprintf("%d servers, from the built-in catalog", len(merged.Servers()))
-	for _, place := range o.catalogs() {
-		text += ", " + place.path
+	text := fmt.Sprintf("%d servers, from the built-in catalog", len(now.catalog.Servers()))
+	for _, place := range now.places[1:] {
+		if text += ", " + place.Path; !place.Found {
+			text += " (not found)"
+		}
 	}
-	if len(notes) > 0 {
-		text += fmt.Sprintf("; %d entries are overridden", len(notes))
+	if len(now.notes) > 0 {
+		text += fmt.Sprintf("; %d entries are overridden", len(now.notes))
 	}
 	return NewFinding("catalogs", text, nil)
 }

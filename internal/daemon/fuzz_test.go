@@ -8,14 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/rules"
 )
 
-// FuzzLoadConfig holds that a configuration is refused in words about its
-// file, or has no value that nothing can run with.
-func FuzzLoadConfig(f *testing.F) {
-	for _, text := range []string{
+func configSeeds() []string {
+	return []string{
 		"",
 		"catalogs: [a.yaml]\nexpose: [meta, direct]\nprefix: none\napproval: {mode: pinned, wait: 25s, scripted: true}\n",
 		"limits: {memory: 500MB, cpus: 0.5, pids: 100, shm: 1GB, tmp: 64MB}\ntimeouts: {start: 1s, list: 1s, call: 1s, call_max: 1m, idle: 5m, stop: 5s}\n",
@@ -30,7 +29,17 @@ func FuzzLoadConfig(f *testing.F) {
 		"http: {url: 'https://a.example/mcp'}\naccess: {default_role: owner, issuers: [{name: a, url: 'https://b.example', scopes: [{scope: x, role: owner}]}]}\n",
 		"roles: &a {reader: *a}\naccess: {issuers: &b [*b]}\n",
 		"roles:\naccess:\n",
-	} {
+		seeded,
+		"discovery: {servers: &a {x: *a}, sources: [{type: vscode}], cache: {ttl: 1h}}\n",
+		"discovery: {servers: [{name: a, image: b}, {name: b, connection: {url: 'https://x.example'}}], enabled: false}\n",
+		"discovery: {sources: &s [*s]}\nlimits: &l {memory: 1GB, pids: *l}\n",
+	}
+}
+
+// FuzzLoadConfig holds that a configuration is refused in words about its
+// file, or has no value that nothing can run with.
+func FuzzLoadConfig(f *testing.F) {
+	for _, text := range configSeeds() {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -42,7 +51,8 @@ func FuzzLoadConfig(f *testing.F) {
 		var mistake *daemon.ConfigError
 		if err != nil {
 			var rule rules.Problems
-			if !errors.As(err, &mistake) && !errors.As(err, &rule) || !strings.HasPrefix(err.Error(), path+":") {
+			var entry catalog.Problems
+			if !errors.As(err, &mistake) && !errors.As(err, &rule) && !errors.As(err, &entry) || !strings.HasPrefix(err.Error(), path+":") {
 				t.Errorf("LoadConfig(%q) = %v, want one of its errors, that names the file", text, err)
 			}
 			return

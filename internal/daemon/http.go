@@ -52,7 +52,7 @@ func (h HTTP) limits() endpoint.Limits {
 
 func (h HTTP) problem() string {
 	if h.Rate < 0 || min(h.Burst, h.MaxInFlight, h.MaxSessions, h.MaxListens) < 0 {
-		return "http: a negative number"
+		return "a negative number"
 	}
 	return ""
 }

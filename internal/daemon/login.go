@@ -83,7 +83,7 @@ func (d *Daemon) recordLogin(who principal.Principal, server, outcome string) er
 }
 
 func (d *Daemon) logins(ctx context.Context, who principal.Principal, server string) (*login.Book, login.Server, error) {
-	entry, err := d.Catalog.Server(server)
+	entry, err := d.Catalog().Server(server)
 	if err != nil {
 		return nil, login.Server{}, err
 	}

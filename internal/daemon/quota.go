@@ -1,10 +1,8 @@
 package daemon
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
@@ -151,16 +149,6 @@ func (q Quotas) loweredBy(others Quotas) (lowered Quotas, ignored []string) {
 	return q, ignored
 }
 
-// decode reads YAML without unknown fields.
-func decode(path string, data []byte, into any) error {
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return &ConfigError{Place: path, Problem: yamlProblem(err)}
-	}
-	return nil
-}
-
 // or returns the quotas with those of others where they say nothing.
 func (q Quotas) or(others Quotas) Quotas {
 	theirs := others.each()
@@ -172,10 +160,15 @@ func (q Quotas) or(others Quotas) Quotas {
 	return q
 }
 
+// fleet is the part of the quotas that the fleet keeps.
+func (q Quotas) fleet() fleet.Quota {
+	return fleet.Quota{Running: q.MaxRunning, Memory: q.MaxTotalMemory, Remote: q.MaxRemote}
+}
+
 // bounds are what the configuration says of every server, for a caller.
 func (d *Daemon) bounds(who principal.Principal) plan.Bounds {
-	most := d.share(who).quotas.MaxMemoryPerServer
+	most, config := d.share(who).quotas.MaxMemoryPerServer, d.now.Load().config
 	return plan.Bounds{
-		Limits: d.Config.Limits.entry(), Timeouts: d.Config.Timeouts.entry(), MaxMemory: most.Max, MaxMemoryPlace: most.Place,
+		Limits: config.Limits.entry(), Timeouts: config.Timeouts.entry(), MaxMemory: most.Max, MaxMemoryPlace: most.Place,
 	}
 }

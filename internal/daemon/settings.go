@@ -17,7 +17,7 @@ import (
 // unset. It refuses settings that the entry does not take, mounts that no
 // server gets, and servers that cannot run; then nothing changes.
 func (d *Daemon) Configure(ctx context.Context, who principal.Principal, server string, assignments []string) (map[string]any, error) {
-	entry, err := d.Catalog.Server(server)
+	entry, err := d.Catalog().Server(server)
 	if err != nil {
 		return nil, err
 	}

@@ -36,22 +36,24 @@ func (s share) narrowed(p project) share {
 // share returns what holds for a caller. Whoever has a role that there is not
 // may use nothing, which is said elsewhere.
 func (d *Daemon) share(who principal.Principal) share {
-	if role, err := d.Config.Admission.Roles.Of(who); err == nil {
-		if found, ok := d.shares[role.Name]; ok {
+	now := d.now.Load()
+	if role, err := now.config.Admission.Roles.Of(who); err == nil {
+		if found, ok := now.shares[role.Name]; ok {
 			return found
 		}
 	}
-	return share{quotas: d.Quotas, rules: d.Rules}
+	return share{quotas: now.quotas, rules: now.rules}
 }
 
 // permit refuses a server that a caller's role does not have.
 func (d *Daemon) permit(who principal.Principal, server string) error {
-	return d.Config.Admission.Roles.Permit(who, d.Catalog, server)
+	now := d.now.Load()
+	return now.config.Admission.Roles.Permit(who, now.catalog, server)
 }
 
 // mayApprove reports whether a caller may answer what a person is asked.
 func (d *Daemon) mayApprove(who principal.Principal) bool {
-	role, err := d.Config.Admission.Roles.Of(who)
+	role, err := d.now.Load().config.Admission.Roles.Of(who)
 	return err == nil && role.Approve
 }
 
@@ -59,12 +61,13 @@ func (d *Daemon) rulesFor(who principal.Principal) rules.Rules { return d.share(
 
 func (d *Daemon) quotaFor(who principal.Principal) (quota fleet.Quota, maxCall time.Duration) {
 	q := d.share(who).quotas
-	return fleet.Quota{Running: q.MaxRunning, Memory: q.MaxTotalMemory, Remote: q.MaxRemote}, time.Duration(q.MaxCall.Max)
+	return q.fleet(), time.Duration(q.MaxCall.Max)
 }
 
 // exposedTo returns the groups that are listed for a caller.
 func (d *Daemon) exposedTo(who principal.Principal) []meta.Group {
-	role, err := d.Config.Admission.Roles.Of(who)
+	now := d.now.Load()
+	role, err := now.config.Admission.Roles.Of(who)
 	if err != nil || role.Expose == nil {
 		return d.exposed()
 	}
@@ -72,7 +75,7 @@ func (d *Daemon) exposedTo(who principal.Principal) []meta.Group {
 	for i, group := range role.Expose {
 		groups[i] = meta.Group(group)
 	}
-	return groups
+	return now.exposed(groups)
 }
 
 // door returns what lets callers in over HTTP.

@@ -21,7 +21,7 @@ func (d *Daemon) warm(ctx context.Context, who principal.Principal, started map[
 		return
 	}
 	for _, name := range names {
-		entry, err := d.Catalog.Server(name)
+		entry, err := d.Catalog().Server(name)
 		// A session of which each has its own server is not known before its call.
 		if err != nil || !entry.AutoStart || entry.Isolation == catalog.PerSession || started[name] || plan.Supported(entry) != nil {
 			continue

@@ -58,7 +58,8 @@ func Names(names []string) string {
 }
 
 // Enabled returns the servers whose tools a principal can find and call: those
-// that are active and those that are approved, by name.
+// that are active, those that are approved and those that are configured, by
+// name.
 func (d *Desk) Enabled(ctx context.Context, who principal.Principal) ([]string, error) {
 	names, err := d.Activations.Active(ctx, who)
 	if err != nil {
@@ -69,6 +70,9 @@ func (d *Desk) Enabled(ctx context.Context, who principal.Principal) ([]string, 
 		if _, err := servers.Server(a.Server); err == nil { // else it is in no catalog any more
 			names = append(names, a.Server)
 		}
+	}
+	if d.Configured != nil {
+		names = append(names, d.Configured()...)
 	}
 	slices.Sort(names)
 	return d.permitted(who, slices.Compact(names)), nil

@@ -100,14 +100,17 @@ type Activations interface {
 	Deactivate(ctx context.Context, who principal.Principal, server string) (bool, error)
 }
 
-// A Desk answers the gateway's own tools. All fields but Anticipate are
-// required.
+// A Desk answers the gateway's own tools. All fields but Anticipate and
+// Configured are required.
 type Desk struct {
 	Catalog     func() *catalog.Catalog
 	Activations Activations
 	Planner     *plan.Planner
 	Caller      *call.Caller
 	Fleet       *fleet.Fleet
+	// Configured returns the servers that the configuration names for use, on
+	// top of those that are active or approved; nil is none.
+	Configured func() []string
 	// Find ranks the catalog's servers for a query.
 	Find func(query string, limit int) []string
 	// Anticipate starts a server when the details of one of its tools are

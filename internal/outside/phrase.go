@@ -8,7 +8,7 @@ import (
 
 // stateOnly are the commands that need nothing but the state folder.
 func stateOnly() []string {
-	return []string{"approve", "approvals", "audit", "catalog", "deny", "import", "inspect", "list", "login", "logout", "logs", "ls", "revoke", "rm", "search", "token", "tools"}
+	return []string{"approve", "approvals", "audit", "catalog", "config", "deny", "import", "inspect", "list", "login", "logout", "logs", "ls", "revoke", "rm", "search", "token", "tools"}
 }
 
 // needsEngine are the commands that need the engine, or look at the host.

@@ -1,0 +1,367 @@
+package daemon_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/meta"
+	"github.com/dockgate/dockgate/internal/principal"
+)
+
+// The configuration as others publish it, and servers in each form.
+const seeded = `
+discovery:
+  enabled: true
+  cache: {enabled: true, ttl: 3600}
+  sources:
+    - {type: docker-mcp, path: ~/.docker/mcp-servers.json}
+    - {type: windsurf}
+    - {type: custom, path: ./mcp-servers.yaml}
+  servers:
+    - name: github
+      description: GitHub API integration
+      connection: {type: stdio, command: npx, args: [-y, '@modelcontextprotocol/server-github']}
+    - name: notes
+      image: registry.example.com/mine:2
+  toolRules:
+    - {pattern: ['*github*', '/issue/'], enabled: true, tags: [github]}
+`
+
+func configured(t *testing.T, o daemon.Options, content string) daemon.Options {
+	t.Helper()
+	path := filepath.Join(o.Dir, "user", "config.yaml")
+	write(t, path, content)
+	config, err := daemon.LoadConfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Catalogs = append(config.Catalogs, o.Config.Catalogs...)
+	o.Config = config
+	return o
+}
+
+func TestSources(t *testing.T) {
+	o := options(t)
+	write(t, filepath.Join(o.Home, ".docker", "mcp-servers.json"),
+		`{"mcpServers": {"files": {"command": "docker", "args": ["run", "-i", "mcp/filesystem"]}, "github": {"command": "docker", "args": ["run", "-i", "x/github"]}}}`)
+	write(t, filepath.Join(o.Dir, "user", "mcp-servers.yaml"),
+		"servers:\n  jira: {name: Jira, connection: {type: stdio, command: uvx, args: [mcp-jira]}, tools: [{name: create_ticket, description: Create a ticket}]}\n")
+	d := open(t, configured(t, o, seeded))
+	type place struct {
+		Type    string
+		Found   bool
+		Servers int
+	}
+	var got []place
+	for _, p := range d.Places()[1:] {
+		got = append(got, place{p.Type, p.Found, p.Servers})
+	}
+	want := []place{
+		{"catalog", true, 2}, {"docker-mcp", true, 2}, {"windsurf", false, 0}, {"windsurf", false, 0}, {"custom", true, 1}, {"inline", true, 2},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Places (-want +got):\n%s", diff)
+	}
+	for name, want := range map[string]string{"notes": "registry.example.com/mine:2", "files": "mcp/filesystem", "github": "@modelcontextprotocol/server-github"} {
+		entry, err := d.Catalog().Server(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := entry.Image
+		if entry.Program != nil {
+			got = entry.Program.Package
+		}
+		if got != want {
+			t.Errorf("Server(%s) runs %s, want %s", name, got, want)
+		}
+	}
+	// What is configured is there to be found, before anybody has chosen it.
+	enabled, err := d.Desk.Enabled(t.Context(), principal.Local)
+	if diff := cmp.Diff([]string{"files", "github", "jira", "notes"}, enabled); err != nil || diff != "" {
+		t.Errorf("Enabled() = %v, (-want +got):\n%s", err, diff)
+	}
+	if d.DiscoveryOff() || d.Cache().Life() != time.Hour || len(d.Rules().List()) != 1 {
+		t.Errorf("discovery off %v, cache %v, rules %v", d.DiscoveryOff(), d.Cache(), d.Rules().List())
+	}
+}
+
+func TestConfigProblems(t *testing.T) {
+	tests := []struct {
+		content string
+		want    []string
+	}{
+		{"discovery: {sources: [{path: x}]}", []string{"1: discovery.sources.type: is missing; known: docker-mcp"}},
+		{"discovery: {sources: [{type: word}]}", []string{`1: discovery.sources.type: is "word"; known: `}},
+		{"discovery: {sources: [{type: custom}]}", []string{"1: discovery.sources.path: is missing"}},
+		{"discovery: {sources: [{type: custom, path: x, paht: y}]}", []string{"1: discovery.sources.paht: "}},
+		{"discovery: {sources: [x]}", []string{"1: discovery.sources: "}},
+		{"discovery: {servers: [{image: a/b}]}", []string{"1: discovery.servers[0].name: is missing"}},
+		{"discovery: {servers: [{name: a, image: a/b}, {name: a, image: a/b}]}", []string{`discovery.servers[1].name: "a" is here twice`}},
+		{"discovery: {servers: {a: {image: a/b, imge: a/b}}}", []string{"discovery.servers.a.imge: "}},
+		{"discovery: {servers: {a: {connection: {command: x, kind: y}}}}", []string{"discovery.servers.a.connection.kind: "}},
+		{"discovery: {servers: 7}", []string{"1: discovery.servers: "}},
+		{"discovery: {cache: {ttl: 0}}", []string{`1: "0" is no time above 0, such as 3600`}},
+		{"discovery: {cache: {ttl: -5s}}", []string{`1: "-5s" is no time`}},
+		{"discovery: {cache: {ttl: 99999999999999}}", []string{`1: "99999999999999" is no time`}},
+		{
+			"expose: [x]\nprefix: y\napproval:\n  mode: z\n  wait: w\nlimits: {memory: much, cpus: -1}\naproval: {}\ndiscovery:\n  toolRules: [{pattern: ['/(/'], enabled: true}]\n  servers: {a: {}}\nroles: {}\n",
+			[]string{
+				`1: expose: unknown group "x"; known: meta`, `2: prefix: unknown value "y"`, `4: approval.mode: unknown value "z"`, `5: time: invalid duration "w"`,
+				`6: "much" is no size`, "6: limits.cpus: is -1", "7: aproval: unknown field; known fields are in: dockgate config schema",
+				"9: discovery.toolRules[0].pattern[0]: ", "10: discovery.servers.a: needs one of image", "11: roles: want a mapping",
+			},
+		},
+		{"prefix: [\n", []string{": did not find"}},
+	}
+	for _, tt := range tests {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		write(t, path, tt.content)
+		_, err := daemon.LoadConfig(path)
+		if err == nil {
+			t.Errorf("LoadConfig(%q) = nil, want %q", tt.content, tt.want)
+			continue
+		}
+		lines := strings.Split(err.Error(), "\n")
+		for _, want := range tt.want {
+			if !slices.ContainsFunc(lines, func(line string) bool {
+				return strings.HasPrefix(line, path+":") && strings.Contains(line, want)
+			}) {
+				t.Errorf("LoadConfig(%q) = %v, want a line with %q", tt.content, err, want)
+			}
+		}
+		if len(lines) != len(tt.want) {
+			t.Errorf("LoadConfig(%q) = %v, want %d lines", tt.content, err, len(tt.want))
+		}
+	}
+}
+
+// TestProjectNarrows holds each key to its rule: what a project may set, and
+// that it cannot give anything.
+func TestProjectNarrows(t *testing.T) {
+	tests := []struct {
+		name, user, project string
+		check               func(d *daemon.Daemon) (got, want any)
+	}{
+		{"expose takes away", "expose: [meta, active]", "expose: [active, direct]", exposed("active")},
+		{"expose takes all away", "", "expose: []", exposed()},
+		{"nothing said", "", "quotas: {max_running: 4}", exposed("meta", "dynamic", "active")},
+		{"discovery off", "", "discovery: {enabled: false}", exposed("dynamic", "active")},
+		{"discovery stays off", "discovery: {enabled: false}", "discovery: {enabled: true}", exposed("dynamic", "active")},
+		{"cache off", "", "discovery: {cache: {enabled: false}}", func(d *daemon.Daemon) (any, any) { return d.Cache().Off(), true }},
+		{"cache stays off", "discovery: {cache: {enabled: false}}", "discovery: {cache: {enabled: true}}", func(d *daemon.Daemon) (any, any) { return d.Cache().Off(), true }},
+		{"cache shorter", "discovery: {cache: {ttl: 1m}}", "discovery: {cache: {ttl: 5}}", func(d *daemon.Daemon) (any, any) { return d.Cache().Life(), 5 * time.Second }},
+		{"cache not longer", "discovery: {cache: {ttl: 60}}", "discovery: {cache: {ttl: 2h}}", func(d *daemon.Daemon) (any, any) { return d.Cache().Life(), time.Minute }},
+		{"anticipate off", "", "anticipate: false", func(d *daemon.Daemon) (any, any) { return d.Desk.Anticipate, false }},
+		{"anticipate stays off", "anticipate: false", "anticipate: true", func(d *daemon.Daemon) (any, any) { return d.Desk.Anticipate, false }},
+		{"servers are added", "", "discovery: {servers: {own: {image: a/b}}}", image("own", "a/b")},
+		{"the user's server wins", "discovery: {servers: {own: {image: c/d}}}", "discovery: {servers: {own: {image: a/b}}}", image("own", "c/d")},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := options(t)
+			write(t, filepath.Join(o.Dir, "dockgate.yaml"), tt.project)
+			got, want := tt.check(open(t, configured(t, o, tt.user)))
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s narrowed by %s (-want +got):\n%s", tt.user, tt.project, diff)
+			}
+		})
+	}
+}
+
+func exposed(groups ...meta.Group) func(d *daemon.Daemon) (any, any) {
+	return func(d *daemon.Daemon) (any, any) {
+		return append([]meta.Group{}, d.Gateway.Exposed(principal.Local)...), append([]meta.Group{}, groups...)
+	}
+}
+
+func image(server, want string) func(d *daemon.Daemon) (any, any) {
+	return func(d *daemon.Daemon) (any, any) {
+		entry, err := d.Catalog().Server(server)
+		if err != nil {
+			return err.Error(), want
+		}
+		return entry.Image, want
+	}
+}
+
+func TestProjectRefused(t *testing.T) {
+	tests := []struct{ content, want string }{
+		{"quotas: {max_running: 2}\napproval: {mode: all}", "dockgate.yaml:2: approval: is the user's to say; a project can only narrow"},
+		{"catalogs: [x]", ":1: catalogs: is the user's"},
+		{"limits: {memory: 1GB}", ":1: limits: is the user's"},
+		{"timeouts: {call: 1h}", ":1: timeouts: is the user's"},
+		{"roles: {a: {approve: true}}", ":1: roles: is the user's"},
+		{"access: {local_role: owner}", ":1: access: is the user's"},
+		{"http: {url: 'https://a.example'}", ":1: http: is the user's"},
+		{"install: {env: {A: b}}", ":1: install: is the user's"},
+		{"relay: a/b", ":1: relay: is the user's"},
+		{"patience: 1h", ":1: patience: is the user's"},
+		{"prefix: none", ":1: prefix: is the user's"},
+		{"lists: {tools: 1}", ":1: lists: is the user's"},
+		{"word: 1", ":1: word: unknown field"},
+		{"expose: [all]", `:1: expose: unknown group "all"`},
+		{"discovery: {sources: [{type: custom, path: ../outside.yaml}]}", ":1: discovery.sources: ../outside.yaml is not in the project's folder"},
+		{"discovery: {sources: [{type: custom, path: ~/.claude.json}]}", "~/.claude.json is not in the project's folder"},
+		{"discovery: {sources: [{type: custom, path: /etc/mcp.yaml}]}", "/etc/mcp.yaml is not in the project's folder"},
+		{"discovery: {sources: [{type: custom, path: link.yaml}]}", "link.yaml is not in the project's folder"},
+		{"discovery: {sources: [{type: claude-desktop}]}", "claude-desktop has no place in a project"},
+	}
+	for _, tt := range tests {
+		o := options(t)
+		o.Home = t.TempDir()
+		write(t, filepath.Join(o.Home, "other.yaml"), "servers: {}")
+		if err := os.Symlink(filepath.Join(o.Home, "other.yaml"), filepath.Join(o.Dir, "link.yaml")); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(o.Dir, "dockgate.yaml"), tt.content)
+		d, err := daemon.Open(t.Context(), o)
+		if err == nil {
+			_ = d.Close()
+		}
+		var mistake *daemon.ConfigError
+		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("Open() with %q = %v, want %s", tt.content, err, tt.want)
+		}
+	}
+}
+
+func TestProjectSources(t *testing.T) {
+	o := options(t)
+	write(t, filepath.Join(o.Dir, ".dockgate", "config.yaml"), "discovery: {sources: [{type: vscode}, {type: custom, path: ./more.yaml}, {type: cursor}]}")
+	write(t, filepath.Join(o.Dir, ".vscode", "mcp.json"), `{"servers": {"one": {"command": "npx", "args": ["-y", "one"]}}}`)
+	write(t, filepath.Join(o.Dir, "more.yaml"), "servers: {two: {connection: {command: uvx, args: [two]}}}")
+	d := open(t, o)
+	for name, want := range map[string]string{"one": filepath.Join(o.Dir, ".vscode", "mcp.json"), "two": filepath.Join(o.Dir, "more.yaml")} {
+		entry, err := d.Catalog().Server(name)
+		if err != nil || entry.Origin.Kind != catalog.Project || entry.Origin.Catalog != want {
+			t.Errorf("Server(%s) is of %v, %v, want the project's %s", name, entry.Origin, err, want)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	o := options(t)
+	write(t, filepath.Join(o.Dir, "dockgate.yaml"), "quotas:\n  max_running: 2\n  max_concurrent_mcps_: 1\n")
+	write(t, filepath.Join(o.Dir, "dockgate.yaml"), "quotas:\n  max_running: 2\n  max_remote: 9\nanticipate: true\nexpose: [meta]\n")
+	o = configured(t, o, "limits:\n  memory: 300MB\nquotas: {max_concurrent_mcps: 4}\ninstall: {env: {TOKEN: hidden}}\nexpose: [meta, active]\n")
+	user, project := o.Config.File, filepath.Join(o.Dir, "dockgate.yaml")
+	want := map[string]daemon.Setting{
+		"limits.memory":       {Value: "300MB", From: user + ":2"},
+		"limits.cpus":         {Value: 1.0, From: "built-in"},
+		"quotas.max_running":  {Value: 2, From: project + ":2"},
+		"quotas.max_remote":   {Value: 2, From: "built-in"},
+		"anticipate":          {Value: true, From: "built-in"},
+		"expose":              {Value: []string{"meta"}, From: project + ":5"},
+		"install.env":         {Value: 1, From: user + ":4"},
+		"timeouts.idle":       {Value: "5m", From: "built-in"},
+		"discovery.cache.ttl": {Value: 3600, From: "built-in"},
+	}
+	got := map[string]daemon.Setting{}
+	all := open(t, o).Settings()
+	for _, s := range all {
+		key := s.Key
+		s.Key = ""
+		if _, ok := want[key]; ok {
+			got[key] = s
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Settings() (-want +got):\n%s", diff)
+	}
+	if encoded, err := json.Marshal(all); err != nil || strings.Contains(string(encoded), "hidden") {
+		t.Errorf("Settings() = %s, %v, want no values of variables", encoded, err)
+	}
+}
+
+// TestSchema holds the schema and the types together: each key of a Config is
+// in it and the other way round, and it takes what is read and refuses what is
+// not.
+func TestSchema(t *testing.T) {
+	whole, err := daemon.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(encoded, &schema); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "", &schema, reflect.TypeFor[daemon.Config]())
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range slices.Concat(configSeeds(), []string{seeded}) {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		write(t, path, text)
+		_, err := daemon.LoadConfig(path)
+		var value any
+		if yaml.Unmarshal([]byte(text), &value) != nil || value == nil {
+			continue
+		}
+		asJSON, failed := json.Marshal(value)
+		if failed != nil {
+			continue
+		}
+		if failed := json.Unmarshal(asJSON, &value); failed != nil {
+			t.Fatal(failed)
+		}
+		if verdict := resolved.Validate(value); err == nil && verdict != nil {
+			t.Errorf("%q is read, and the schema says %v", text, verdict)
+		}
+	}
+	for _, text := range []string{
+		`{"aproval": {}}`, `{"approval": {"mode": "x"}}`, `{"quotas": {"max_running": 0}}`, `{"discovery": {"sources": [{"type": "x"}]}}`,
+		`{"discovery": {"cache": {"ttl": 0}}}`, `{"expose": ["all"]}`, `{"timeouts": {"call": 30}}`, `{"limits": {"disk": "1GB"}}`, `{"http": {"listen": "x"}}`,
+	} {
+		var value any
+		if err := json.Unmarshal([]byte(text), &value); err != nil {
+			t.Fatal(err)
+		}
+		if resolved.Validate(value) == nil {
+			t.Errorf("the schema takes %s", text)
+		}
+	}
+}
+
+// compare holds the properties of a schema to the fields of a struct.
+func compare(t *testing.T, path string, schema *jsonschema.Schema, of reflect.Type) {
+	t.Helper()
+	var want, got []string
+	for field := range of.Fields() {
+		name := field.Tag.Get("yaml")
+		if name == "-" || name == "" {
+			continue
+		}
+		want = append(want, name)
+		inner := schema.Properties[name]
+		ownReader := reflect.PointerTo(field.Type).Implements(reflect.TypeFor[yaml.Unmarshaler]()) || field.Type == reflect.TypeFor[yaml.Node]()
+		if inner != nil && field.Type.Kind() == reflect.Struct && !ownReader {
+			compare(t, path+name+".", inner, field.Type)
+		}
+	}
+	for name := range schema.Properties {
+		got = append(got, name)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("properties of the schema at %q (-fields +schema):\n%s", path, diff)
+	}
+}

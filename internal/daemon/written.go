@@ -1,0 +1,97 @@
+package daemon
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A Setting is one value of a configuration.
+type Setting struct {
+	// Key is its path, such as "limits.memory".
+	Key string `json:"key"`
+	// Value is as it is written; of a part with rules of its own, how much of it
+	// there is.
+	Value any `json:"value"`
+	// From is "built-in", a flag, or "FILE:LINE".
+	From string `json:"from"`
+}
+
+// parts are the keys below which a configuration has rules of its own. They
+// are shown by their size, because they are long, or may hold what only the
+// user should read.
+func parts() []string {
+	return []string{"access", "roles", "install.env", "discovery.toolRules", "discovery.servers", "discovery.sources"}
+}
+
+// maxWritten bounds what aliases can make of a small file.
+const maxWritten = 1000
+
+// written returns what stands in a file, by its keys.
+func written(path string, root *yaml.Node) []Setting {
+	w := writtenReader{path: path}
+	if root != nil {
+		w.read("", root, root.Line)
+	}
+	return w.settings
+}
+
+type writtenReader struct {
+	path     string
+	settings []Setting
+}
+
+func (w *writtenReader) read(key string, n *yaml.Node, line int) {
+	n = resolved(n)
+	if len(w.settings) >= maxWritten || n.Kind == 0 || n.ShortTag() == "!!null" {
+		return
+	}
+	// No key is longer than three words.
+	if n.Kind == yaml.MappingNode && !slices.Contains(parts(), key) && strings.Count(key, ".") < 3 {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			name := n.Content[i].Value
+			if key != "" {
+				name = key + "." + name
+			}
+			w.read(name, n.Content[i+1], n.Content[i].Line)
+		}
+		return
+	}
+	w.settings = append(w.settings, Setting{Key: key, Value: valueOf(key, n), From: fmt.Sprintf("%s:%d", w.path, line)})
+}
+
+func valueOf(key string, n *yaml.Node) any {
+	if slices.Contains(parts(), key) {
+		size := len(n.Content)
+		if n.Kind == yaml.MappingNode {
+			size /= 2
+		}
+		return size
+	}
+	if n.Kind == yaml.SequenceNode {
+		texts := []string{}
+		for _, item := range n.Content {
+			texts = append(texts, resolved(item).Value)
+		}
+		return texts
+	}
+	var value any
+	if n.Kind != yaml.ScalarNode || n.Decode(&value) != nil {
+		return n.Value
+	}
+	return value
+}
+
+// placeOf returns where a key, or else the part that it is in, was written.
+func placeOf(settings []Setting, key, otherwise string) string {
+	for ; key != ""; key = key[:max(0, strings.LastIndexByte(key, '.'))] {
+		for _, s := range settings {
+			if s.Key == key || strings.HasPrefix(s.Key, key+".") {
+				return s.From
+			}
+		}
+	}
+	return otherwise
+}
