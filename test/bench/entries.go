@@ -12,10 +12,11 @@ import (
 
 // The servers that are called, by their names in the catalog.
 const (
-	// echoServer keeps running; resting stops as soon as it is idle; sized
-	// returns results of any size.
+	// echoServer keeps running; resting stops as soon as it is idle, and coming
+	// soon after; sized returns results of any size.
 	echoServer = "echo"
 	resting    = "resting"
+	coming     = "coming"
 	sized      = "sized"
 )
 
@@ -38,6 +39,7 @@ func serverEntries(count int) []entry {
 	entries := []entry{
 		{name: echoServer, image: demoImage},
 		{name: resting, image: demoImage, idle: "100ms"},
+		{name: coming, image: demoImage, idle: "2s"},
 		{name: sized, image: sizedImage},
 	}
 	for len(entries) < count {

@@ -70,6 +70,7 @@ func parts() []part {
 		{"catalog", measureCatalog},
 		{"cold", measureCold},
 		{"warm", measureWarm},
+		{"anticipated", measureAnticipated},
 		{"result", measureResult},
 		{"http", measureHTTP},
 		{"stop", measureStop},
