@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -112,10 +113,17 @@ func (p *program) Close() error { return p.WriteCloser.Close() }
 // connect speaks MCP with a program.
 func connect(t *testing.T, p *program, era upstream.Era) *upstream.Session {
 	t.Helper()
+	return connectAs(t, p, era, "{}")
+}
+
+// connectAs is connect with a client that declares capabilities.
+func connectAs(t *testing.T, p *program, era upstream.Era, capabilities string) *upstream.Session {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	session, err := upstream.Connect(ctx, p, upstream.Options{
 		Client: upstream.Implementation{Name: "e2e", Version: "1"}, Era: era,
+		Capabilities: json.RawMessage(capabilities),
 	})
 	if err != nil {
 		t.Fatalf("connect: %v\n%s", err, p.stderr)
