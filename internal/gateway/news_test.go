@@ -221,6 +221,57 @@ func TestSubscriptions(t *testing.T) {
 	})
 }
 
+// What belongs to sessions alone passes between a client and a server that
+// both have them: that the roots are others, and that an address is done with.
+func TestSessionNews(t *testing.T) {
+	changed := make(chan struct{}, 4)
+	server := only(legacyVersion(), mcp.ServerOptions{
+		RootsListChangedHandler: func(context.Context, *mcp.RootsListChangedRequest) { changed <- struct{}{} },
+	}, func(s *mcp.Server) {
+		echo(s)
+		s.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)},
+			func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				if _, err := req.Session.ListRoots(ctx, nil); err != nil {
+					return nil, err
+				}
+				if _, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Mode: "url", Message: "m", URL: "https://example.com", ElicitationID: "e7"}); err != nil {
+					return nil, err
+				}
+				return &mcp.CallToolResult{Content: []mcp.Content{}}, req.Session.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: "e7"})
+			})
+	})
+	h := build(t, options{mode: approval.ModeAll, active: []string{"one"}}, map[string]sandboxtest.Server{"test/one": server})
+	completed := make(chan string, 4)
+	open := func(name string) (*mcp.Client, *mcp.ClientSession) {
+		client := mcp.NewClient(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ClientOptions{
+			Capabilities: &mcp.ClientCapabilities{
+				RootsV2:     &mcp.RootCapabilities{ListChanged: true},
+				Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}},
+			},
+			ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				return &mcp.ElicitResult{Action: "accept"}, nil
+			},
+			ElicitationCompleteHandler: func(_ context.Context, req *mcp.ElicitationCompleteNotificationRequest) {
+				completed <- name + " " + req.Params.ElicitationID
+			},
+		})
+		return client, h.join(t, client, legacyVersion())
+	}
+	client, session := open("a")
+	other, otherSession := open("b")
+	invoke(t, otherSession, "one__echo", map[string]any{})
+	other.AddRoots(&mcp.Root{URI: "file:///other"}) // nobody has asked for its roots
+	invoke(t, session, "one__ask", map[string]any{})
+	if got := <-completed; got != "a e7" {
+		t.Errorf("completed %s, want a e7", got)
+	}
+	client.AddRoots(&mcp.Root{URI: "file:///more"})
+	within(t, changed, "the news of other roots")
+	if len(changed) > 0 {
+		t.Error("the server heard of roots that it had not asked for")
+	}
+}
+
 // A rawClient speaks line by line.
 type rawClient struct {
 	t     *testing.T
