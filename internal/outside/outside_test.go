@@ -29,22 +29,26 @@ func TestRun(t *testing.T) {
 	}{
 		{"nothing of the host", outside.Container{}, "run -i --rm --cap-drop ALL -v /var/run/docker.sock:/var/run/docker.sock -v dockgate:/data dockgate/gateway"},
 		{
-			"home and a project in it", outside.Container{Host: outside.Host{Home: "/home/ann", User: "1000:1000", Project: "/home/ann/shop"}},
+			"home and a project in it",
+			outside.Container{Host: outside.Host{Home: "/home/ann", User: "1000:1000", Project: "/home/ann/shop"}},
 			"run -i --rm --cap-drop ALL --cap-add DAC_READ_SEARCH -v /var/run/docker.sock:/var/run/docker.sock -v /home/ann:/home/ann:ro" +
 				" -e DOCKGATE_HOST_HOME=/home/ann -e DOCKGATE_HOST_USER=1000:1000 -e DOCKGATE_HOST_PROJECT=/home/ann/shop -v dockgate:/data dockgate/gateway",
 		},
 		{
-			"folders elsewhere", outside.Container{Host: outside.Host{Home: "/home/ann", Project: "/srv/shop", Folders: []string{"/srv/data", "/srv/shop/x", "/home/annette"}}},
+			"folders elsewhere",
+			outside.Container{Host: outside.Host{Home: "/home/ann", Project: "/srv/shop", Folders: []string{"/srv/data", "/srv/shop/x", "/home/annette"}}},
 			"run -i --rm --cap-drop ALL --cap-add DAC_READ_SEARCH -v /var/run/docker.sock:/var/run/docker.sock" +
 				" -v /home/ann:/home/ann:ro -v /home/annette:/home/annette:ro -v /srv/data:/srv/data:ro -v /srv/shop:/srv/shop:ro" +
 				" -e DOCKGATE_HOST_HOME=/home/ann -e DOCKGATE_HOST_PROJECT=/srv/shop -e DOCKGATE_HOST_FOLDERS=/srv/data:/srv/shop/x:/home/annette -v dockgate:/data dockgate/gateway",
 		},
 		{
-			"variables of the client", outside.Container{Pass: []string{"TOKEN"}},
+			"variables of the client",
+			outside.Container{Pass: []string{"TOKEN"}},
 			"run -i --rm --cap-drop ALL -v /var/run/docker.sock:/var/run/docker.sock -e TOKEN -v dockgate:/data dockgate/gateway",
 		},
 		{
-			"another socket and image", outside.Container{Image: "example.com/gateway:1", Socket: "/run/user/1000/docker.sock"},
+			"another socket and image",
+			outside.Container{Image: "example.com/gateway:1", Socket: "/run/user/1000/docker.sock"},
 			"run -i --rm --cap-drop ALL -v /run/user/1000/docker.sock:/var/run/docker.sock -e DOCKGATE_HOST_SOCKET=/run/user/1000/docker.sock -e DOCKGATE_IMAGE=example.com/gateway:1 -v dockgate:/data example.com/gateway:1",
 		},
 	}

@@ -45,8 +45,10 @@ func Matches(root *yaml.Node) bool {
 // takes them; none if there are none.
 func Find(folder string) []string {
 	for _, names := range [][2]string{
-		{"compose.yaml", "compose.override.yaml"}, {"compose.yml", "compose.override.yml"},
-		{"docker-compose.yml", "docker-compose.override.yml"}, {"docker-compose.yaml", "docker-compose.override.yaml"},
+		{"compose.yaml", "compose.override.yaml"},
+		{"compose.yml", "compose.override.yml"},
+		{"docker-compose.yml", "docker-compose.override.yml"},
+		{"docker-compose.yaml", "docker-compose.override.yaml"},
 	} {
 		file := filepath.Join(folder, names[0])
 		if _, err := os.Stat(file); err != nil {
@@ -196,9 +198,16 @@ func keyLine(n *yaml.Node, name string) int {
 // field names the field of a service that became a field of an entry.
 func field(field string) string {
 	for _, renamed := range [][2]string{
-		{"env.", "environment."}, {"mounts[", "volumes["}, {"http", extension + ".port"}, {"network.allow", extension + ".allow_hosts"},
-		{"timeouts", extension + ".timeouts"}, {"config", extension + ".config"}, {"keywords", extension + ".keywords"}, {"tags", extension + ".tags"},
-		{"isolation", extension + ".isolation"}, {"limits.memory", "mem_limit"},
+		{"env.", "environment."},
+		{"mounts[", "volumes["},
+		{"http", extension + ".port"},
+		{"network.allow", extension + ".allow_hosts"},
+		{"timeouts", extension + ".timeouts"},
+		{"config", extension + ".config"},
+		{"keywords", extension + ".keywords"},
+		{"tags", extension + ".tags"},
+		{"isolation", extension + ".isolation"},
+		{"limits.memory", "mem_limit"},
 	} {
 		if rest, ok := strings.CutPrefix(field, renamed[0]); ok {
 			return renamed[1] + rest

@@ -190,7 +190,9 @@ func compiledField(field string) string {
 		return "remote.transport_type"
 	}
 	for _, renamed := range [][2]string{
-		{"mounts[", "volumes["}, {"network.allow", "allowHosts"}, {"extra_hosts", "extraHosts"},
+		{"mounts[", "volumes["},
+		{"network.allow", "allowHosts"},
+		{"extra_hosts", "extraHosts"},
 		{"tags", "metadata.tags"},
 	} {
 		if rest, ok := strings.CutPrefix(field, renamed[0]); ok {

@@ -76,8 +76,12 @@ func sourceField(field string) string {
 		}
 	}
 	for _, renamed := range [][2]string{
-		{"secrets", "config.secrets"}, {"env", "config.env"}, {"config.properties", "config.parameters.properties"},
-		{"metadata.tags", "meta.tags"}, {"title", "about.title"}, {"description", "about.description"},
+		{"secrets", "config.secrets"},
+		{"env", "config.env"},
+		{"config.properties", "config.parameters.properties"},
+		{"metadata.tags", "meta.tags"},
+		{"title", "about.title"},
+		{"description", "about.description"},
 	} {
 		if rest, ok := strings.CutPrefix(field, renamed[0]); ok {
 			return renamed[1] + rest
