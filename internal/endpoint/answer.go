@@ -29,6 +29,7 @@ type answer struct {
 	mu      sync.Mutex
 	begun   bool
 	ended   bool
+	last    bool          // the result was written
 	problem *bytes.Buffer // of a refusal in plain text
 	status  int
 	beat    *time.Timer // nil for what is no stream
@@ -87,9 +88,11 @@ func (a *answer) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	a.bound()
-	if err := a.visit.WriteTo(a.w, p); err != nil {
+	last, err := a.visit.WriteTo(a.w, p)
+	if err != nil {
 		return 0, err
 	}
+	a.last = last
 	return len(p), nil
 }
 
@@ -103,7 +106,9 @@ func (a *answer) bound() {
 func (a *answer) FlushError() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.ended || a.problem != nil {
+	// What was written last goes out with the end of the response, which comes
+	// at once: in one packet, for which the client wakes once.
+	if a.ended || a.last || a.problem != nil {
 		return nil
 	}
 	a.begin(http.StatusOK)

@@ -199,22 +199,23 @@ func (v *Visit) deposit(body json.RawMessage) json.RawMessage {
 }
 
 // WriteTo writes what the SDK answers to w, with the results of servers where
-// they belong. Nobody can forge the place of one: its name is random.
-func (v *Visit) WriteTo(w io.Writer, answer []byte) error {
+// they belong. Nobody can forge the place of one: its name is random. It
+// reports whether that was the last of the answer.
+func (v *Visit) WriteTo(w io.Writer, answer []byte) (last bool, err error) {
 	for {
 		before, body, after := v.cut(answer)
 		if len(before) > 0 {
 			if _, err := w.Write(before); err != nil {
-				return err
+				return false, err
 			}
 		}
 		if body == nil {
-			return nil
+			return last, nil
 		}
 		if _, err := w.Write(oneLine(body)); err != nil {
-			return err
+			return false, err
 		}
-		answer = after
+		answer, last = after, !v.batch
 	}
 }
 
