@@ -26,6 +26,7 @@ func IsModern(version string) bool { return version >= Modern }
 
 // Keys of _meta that are valid for one hop (MCP 2026-07-28, basic, "_meta").
 const (
+	MetaVersion      = "io.modelcontextprotocol/protocolVersion"
 	MetaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 	MetaLogLevel     = "io.modelcontextprotocol/logLevel"
 	MetaServer       = "io.modelcontextprotocol/serverInfo"

@@ -87,6 +87,7 @@ func (g *Gateway) connect(ctx context.Context, stream *stdio, who principal.Prin
 	s.stream = stream
 	s.watcher.to = connection
 	g.sessions[connection] = s
+	stream.short.Store(&shortcut{gateway: g, to: connection, session: s, stream: stream, calls: map[string]context.CancelFunc{}})
 	return connection, s, nil
 }
 

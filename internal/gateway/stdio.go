@@ -9,6 +9,7 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -28,6 +29,8 @@ type stdio struct {
 	out     io.WriteCloser
 	writer  *jsonrpc.Writer
 	arrived chan arrival
+	// short is set once the session is known.
+	short atomic.Pointer[shortcut]
 
 	mu sync.Mutex
 	// bodies are results on their way through the SDK, which sees their number.
@@ -120,6 +123,9 @@ func (s *stdio) Read(ctx context.Context) (sdkjsonrpc.Message, error) {
 		case next := <-s.arrived:
 			if next.err != nil {
 				return nil, next.err
+			}
+			if short := s.short.Load(); short != nil && short.take(next.message) {
+				continue
 			}
 			message, err := fromWire(next.message)
 			if err == nil {

@@ -86,7 +86,6 @@ func bars() map[string]report.Bar {
 		"catalog.load_328_ms":  report.AtMost(100),
 		"cold.added_ms":        report.AtMost(20),
 		"warm.added_us":        report.AtMost(200),
-		"warm.over_legacy_us":  report.AtMost(200),
 		"warm.ratio_raw_16":    report.AtLeast(0.4),
 		"http.added_us":        report.AtMost(150),
 		"http.modern_added_us": report.AtMost(150),

@@ -47,19 +47,9 @@ func measureWarm(ctx context.Context, b *bench) (err error) {
 	}
 	defer func() { err = errors.Join(err, closeSDK()) }()
 
-	// A server that speaks 2026-07-28 is called so by the gateway, and has more
-	// to do for each call. The same exchange is therefore the modern one; the
-	// difference to a legacy one, which no gateway could make, stands beside it.
-	modern, err := b.attach(ctx, b.images[demoImage].template)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, modern.close(ctx)) }()
-
 	lines := []line{
 		{"gateway", gateway.Conversation, echoCall(echoServer)},
 		{"raw", bare.Conversation, echoCall("")},
-		{"raw modern", modern.Conversation, modernEcho("")},
 	}
 	for _, p := range b.peers {
 		process, params, err := p.connect(ctx)
@@ -95,10 +85,8 @@ func (b *bench) reportWarm(single, full map[string][]float64) error {
 	errs := []error{
 		b.add("warm.call_us", single["gateway"]),
 		b.add("warm.raw_us", single["raw"]),
-		b.add("warm.raw_modern_us", single["raw modern"]),
 		b.add("warm.sdk_us", single["sdk"]),
-		b.add("warm.added_us", sample.Differences(single["gateway"], single["raw modern"])),
-		b.add("warm.over_legacy_us", sample.Differences(single["gateway"], single["raw"])),
+		b.add("warm.added_us", sample.Differences(single["gateway"], single["raw"])),
 		b.add("warm.calls_per_s_16", full["gateway"]),
 		b.add("warm.raw_per_s_16", full["raw"]),
 		b.add("warm.ratio_raw_16", sample.Ratios(full["gateway"], full["raw"])),
