@@ -124,7 +124,7 @@ func (s *stdio) Read(ctx context.Context) (sdkjsonrpc.Message, error) {
 			if next.err != nil {
 				return nil, next.err
 			}
-			if short := s.short.Load(); short != nil && short.take(next.message) {
+			if short := s.short.Load(); short != nil && short.take(next.message) { //nolint:contextcheck // a call is its session's, not the reader's
 				continue
 			}
 			message, err := fromWire(next.message)
