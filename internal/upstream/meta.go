@@ -100,7 +100,10 @@ func (s *Session) compose(era Era, params, capabilities json.RawMessage, token i
 			metas++
 		}
 	}
-	own := s.own(era, capabilitiesIn(meta, capabilities), token)
+	if era == Modern && meta != nil {
+		capabilities = capabilitiesIn(meta, capabilities)
+	}
+	own := s.own(era, capabilities, token)
 	composed := make([]byte, 0, len(params)+len(own)+16)
 	if metas == 0 {
 		if len(own) == 0 {
