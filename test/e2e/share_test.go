@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -84,6 +85,11 @@ func TestShare(t *testing.T) {
 	if err := <-answered; err == nil || !strings.Contains(err.Error(), "gateway has ended") {
 		t.Errorf("the call under way = %v, want that the gateway has ended", err)
 	}
+	// What is sent while it dies is under way, too.
+	within(t, 20*time.Second, "the end of the process", func() bool {
+		_, err := os.Stat(fmt.Sprintf("/proc/%d", gateways[0]))
+		return errors.Is(err, os.ErrNotExist)
+	})
 	for i, session := range sessions {
 		group.Go(func() {
 			if got := text(t, session, "thing__echo", map[string]any{"text": "again"}); got != "again" {
