@@ -49,7 +49,7 @@ func newConfigShow(f *flags) *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Show the configuration as it holds, and where each value comes from",
+		Short: "Show the configuration, and where each value comes from",
 		Long: `Show the configuration as it holds here: built-in values, the user's file, and
 what the project narrows, each with the file and line that it comes from. What
 is long or may be secret is shown by its size.` + configExits,

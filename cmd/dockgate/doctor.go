@@ -16,7 +16,7 @@ func newDoctor(f *flags) *cobra.Command {
 	var s sweep
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the engine, the state folder, the catalogs and the configuration",
+		Short: "Check engine, state folder, catalogs and configuration",
 		Long: `Check all that a gateway needs: the configuration, the catalogs, the state
 folder and its disk, the audit record, the engine, the rights on its socket, and
 what of a sandbox it cannot enforce. It fails if something keeps the gateway

@@ -70,7 +70,7 @@ func (f *flags) register(root *cobra.Command) {
 	set := root.PersistentFlags()
 	set.StringVar(&f.state, "state", "", "state `folder` (default $DOCKGATE_STATE, else $XDG_STATE_HOME/dockgate)")
 	set.StringVar(&f.config, "config", "", "configuration `file` (default $XDG_CONFIG_HOME/dockgate/config.yaml, if it is there)")
-	set.StringArrayVar(&f.catalogs, "catalog", nil, "catalog `file` or folder, in any format that can be read, on top of the built-in one; repeatable, later wins")
+	set.StringArrayVar(&f.catalogs, "catalog", nil, "catalog `file` or folder on top of the built-in one; repeatable, later wins")
 	set.StringVar(&f.host, "host", "", "Docker engine to use (default $DOCKER_HOST, else the current Docker context)")
 	set.StringVar(&f.context, "context", "", "Docker context to use (default $DOCKER_CONTEXT)")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "say more on standard error")

@@ -46,7 +46,7 @@ func newImport(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [SOURCE...]",
 		Args:  cobra.ArbitraryArgs,
-		Short: "Show what the servers that you have elsewhere become, and take them over",
+		Short: "Show what your servers elsewhere become, and take them over",
 		Long: `Show what the servers of another program's configuration become here: a
 container, a package in a runtime's image, a server elsewhere; or why they
 cannot be run. Nothing that would weaken the sandbox is taken over, and that is

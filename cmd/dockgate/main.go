@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -106,7 +107,12 @@ the second ends the process.`,
 	addGroup(root, groupApproval, newApprove(&f), newDeny(&f), newRevoke(&f), newApprovals(&f), newToken(&f), newAudit(&f))
 	addGroup(root, groupRunning, newPs(&f), newStats(&f), newLogs(&f), newStop(&f), newImages(&f), newDoctor(&f))
 	root.AddCommand(newGateway(&f))
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
 	checkUsage(root)
+	checkHelp(root)
+	// Flags are wrapped, as the texts above them are.
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", "Flags.FlagUsagesWrapped 80 "))
 	return root
 }
 
@@ -136,7 +142,7 @@ func checkUsage(cmd *cobra.Command) {
 	if check == nil {
 		check = unknownCommand
 	}
-	if cmd.RunE == nil {
+	if cmd.RunE == nil && cmd.Run == nil {
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -146,6 +152,21 @@ func checkUsage(cmd *cobra.Command) {
 			return err
 		}
 		return &usageError{cmd: cmd, err: err}
+	}
+}
+
+// checkHelp makes help of a command that is not there a mistake too.
+func checkHelp(root *cobra.Command) {
+	help, _, err := root.Find([]string{"help"})
+	if err != nil {
+		return
+	}
+	help.Args = func(_ *cobra.Command, args []string) error {
+		about, rest, err := root.Find(args)
+		if err != nil {
+			return &usageError{cmd: root, err: err}
+		}
+		return unknownCommand(about, rest)
 	}
 }
 
