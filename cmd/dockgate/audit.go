@@ -56,10 +56,12 @@ is checked against its own hash; "dockgate audit verify" checks the chain.` + ex
 			if follow {
 				records = audit.Follow(cmd.Context(), dir, n)
 			}
+			some := false
 			for r, err := range records {
 				if err != nil {
 					return err
 				}
+				some = true
 				if out.json {
 					err = json.NewEncoder(cmd.OutOrStdout()).Encode(r)
 				} else {
@@ -68,6 +70,9 @@ is checked against its own hash; "dockgate audit verify" checks the chain.` + ex
 				if err != nil {
 					return err
 				}
+			}
+			if !some && !out.json {
+				tell(cmd, "nothing is recorded yet")
 			}
 			return nil
 		},

@@ -182,7 +182,7 @@ func (s *stage) introduce(ctx context.Context, client *visitor) error {
 			own++
 			continue
 		}
-		if err := s.say(fmt.Sprintf("   %-14s %s", s.paint.bold(clean(t.Name)), shorten(clean(t.Description), 58))); err != nil {
+		if err := s.say(fmt.Sprintf("   %s %s", s.paint.bold(fmt.Sprintf("%-14s", clean(t.Name))), shorten(clean(t.Description), 58))); err != nil {
 			return err
 		}
 	}

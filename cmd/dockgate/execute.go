@@ -66,9 +66,6 @@ the tool, 5 something is not approved or was denied.`,
 	own.flag(cmd)
 	cmd.Flags().StringVar(&own.arguments, "args", "", "the arguments: `JSON`, @file or -")
 	cmd.Flags().BoolVar(&own.stream, "stream", false, "print progress as it comes")
-	if err := cmd.MarkFlagRequired("args"); err != nil {
-		panic(err) // the flag stands above
-	}
 	return cmd
 }
 
@@ -77,6 +74,9 @@ const maxArguments = 16 << 20
 
 // read returns the arguments, wherever they are.
 func (own executeFlags) read(cmd *cobra.Command) (json.RawMessage, error) {
+	if !cmd.Flags().Changed("args") {
+		return nil, errors.New("--args is missing; a tool without arguments takes '{}'")
+	}
 	text := []byte(own.arguments)
 	var err error
 	if path, isFile := strings.CutPrefix(own.arguments, "@"); isFile {
@@ -225,7 +225,8 @@ func failureOf(ref tool.Ref, result json.RawMessage, err error) *executionError 
 		failed.Code, failed.Message, failed.Details = call.CodeExecution, answer.Message, answer.Data
 		return failed
 	}
-	failed.Code, failed.Message = call.Code(err), err.Error()
+	failed.Code = call.Code(err)
+	failed.Message = strings.TrimPrefix(err.Error(), failed.Code+": ")
 	var detailed interface{ Details() any }
 	if errors.As(err, &detailed) {
 		if encoded, err := json.Marshal(detailed.Details()); err == nil {

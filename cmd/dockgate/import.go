@@ -217,14 +217,14 @@ func replaceFile(path string, data []byte) error {
 
 func printSources(cmd *cobra.Command, sources []importedSource) error {
 	for n, s := range sources {
-		title := s.Path
+		title := clean(s.Path)
 		if s.Type != "" {
-			title = s.Type + ": " + s.Path
+			title = s.Type + ": " + title
 		}
 		if s.Missing {
 			title += ": not there, skipped"
 		}
-		if n > 0 {
+		if n > 0 && len(s.Servers)+len(sources[n-1].Servers) > 0 {
 			title = "\n" + title
 		}
 		if _, err := fmt.Fprintln(cmd.OutOrStdout(), title); err != nil {
