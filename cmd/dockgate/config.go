@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/rules"
@@ -33,7 +34,7 @@ take groups and tools away, switch discovery, cache and anticipation off, and
 add servers, which wait for approval; it can set nothing else.` + configExits,
 		Annotations: ownExits(),
 	}
-	cmd.AddCommand(newConfigShow(f), newConfigValidate(f), newConfigSources(f), newConfigSchema())
+	cmd.AddCommand(newConfigShow(f), newConfigValidate(f), newConfigSources(f), newConfigReload(f), newConfigSchema())
 	return cmd
 }
 
@@ -81,11 +82,16 @@ type shownConfig struct {
 	Servers shownServers     `json:"servers"`
 	Tools   shownTools       `json:"tools"`
 	Values  []daemon.Setting `json:"settings"`
+	// Gateways are those that run with this state folder.
+	Gateways []daemon.Presence `json:"gateways"`
 }
 
 type shownCache struct {
 	Enabled bool `json:"enabled"`
 	TTL     int  `json:"ttl"`
+	inventory.Uses
+	// HitRate is the share of the hits.
+	HitRate float64 `json:"hitRate"`
 }
 
 type shownServers struct {
@@ -106,6 +112,16 @@ func newShownConfig(cmd *cobra.Command, d *daemon.Daemon) (shownConfig, error) {
 		Files:   append([]string{}, d.Files()...),
 		Sources: d.Places(), Rules: append([]rules.Rule{}, d.Rules().List()...), Values: d.Settings(),
 	}
+	uses, err := d.Uses(cmd.Context())
+	if err != nil {
+		return shown, err
+	}
+	shown.Cache.Uses, shown.Cache.HitRate = uses, uses.Rate()
+	gateways, err := d.Gateways(cmd.Context())
+	if err != nil {
+		return shown, err
+	}
+	shown.Gateways = append([]daemon.Presence{}, gateways...)
 	servers, err := yourServers(cmd, d)
 	shown.Servers.Configured = len(servers)
 	for _, server := range servers {
@@ -123,9 +139,21 @@ func (s shownConfig) print(cmd *cobra.Command, home string) error {
 	lines := []string{
 		"MCP Discovery Configuration:", "",
 		"Status: " + state[s.Enabled],
-		fmt.Sprintf("Cache: %s (TTL: %ds)", state[s.Cache.Enabled], s.Cache.TTL), "",
-		fmt.Sprintf("Files (%d):", len(s.Files)),
+		fmt.Sprintf("Cache: %s (TTL: %ds)", state[s.Cache.Enabled], s.Cache.TTL),
 	}
+	if asked := s.Cache.Hits + s.Cache.Misses; asked > 0 {
+		lines = append(lines, fmt.Sprintf("Cache hit rate: %.1f%% of %d", 100*s.Cache.HitRate, asked))
+	}
+	for _, gateway := range s.Gateways {
+		if gateway.Problem != "" {
+			lines = append(lines, "Gateway "+clean(gateway.ID)+" goes on with an earlier configuration: "+clean(gateway.Problem))
+		}
+		if len(gateway.Restart) > 0 {
+			lines = append(lines, "Gateway "+clean(gateway.ID)+" needs a restart for: "+clean(strings.Join(gateway.Restart, ", ")))
+		}
+	}
+	lines = append(lines, "",
+		fmt.Sprintf("Files (%d):", len(s.Files)))
 	for _, file := range s.Files {
 		lines = append(lines, "  "+clean(homely(file, home)))
 	}

@@ -83,6 +83,8 @@ func (f *flags) options() (daemon.Options, error) {
 		return daemon.Options{}, err
 	}
 	options.Config, err = f.loadConfig(options.Home)
+	options.ConfigFile, _ = f.configFile(options.Home)
+	options.Load = func() (daemon.Config, error) { return f.loadConfig(options.Home) }
 	return options, err
 }
 

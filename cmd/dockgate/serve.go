@@ -110,21 +110,32 @@ func (s *serveFlags) options(f *flags) (daemon.Options, error) {
 		return options, err
 	}
 	options.Servers = s.servers
+	s.over(&options.Config)
+	load := options.Load
+	options.Load = func() (daemon.Config, error) {
+		config, err := load()
+		s.over(&config)
+		return config, err
+	}
+	return options, options.Config.Check(inFlags)
+}
+
+// over writes what the flags say over a configuration.
+func (s *serveFlags) over(config *daemon.Config) {
 	if len(s.expose) > 0 {
-		options.Config.Expose = nil
+		config.Expose = nil
 		for _, group := range s.expose {
-			options.Config.Expose = append(options.Config.Expose, meta.Group(group))
+			config.Expose = append(config.Expose, meta.Group(group))
 		}
 	}
 	if s.prefix != "" {
-		options.Config.Prefix = gateway.Prefix(s.prefix)
+		config.Prefix = gateway.Prefix(s.prefix)
 	}
 	if s.approve != "" {
-		options.Config.Approval.Mode = approval.Mode(s.approve)
+		config.Approval.Mode = approval.Mode(s.approve)
 	}
-	options.Config.HTTP.Listen = s.listen
-	options.Config.HTTP.AllowUnauthenticated = s.open
-	return options, options.Config.Check(inFlags)
+	config.HTTP.Listen = s.listen
+	config.HTTP.AllowUnauthenticated = s.open
 }
 
 // inFlags is the place of what flags say.

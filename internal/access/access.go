@@ -42,6 +42,9 @@ type Options struct {
 	Issuers []Issuer
 	// Roles are those that callers may have: one with another is refused.
 	Roles Roles
+	// Current, if not nil, returns what takes the place of Roles: the roles of
+	// now, where they can change.
+	Current func() Roles
 	// Client fetches the documents of issuers; nil is one that follows no
 	// redirects and waits 10 s.
 	Client *http.Client
@@ -93,7 +96,11 @@ func (a *Authenticator) Authenticate(ctx context.Context, r *http.Request) (Visi
 		return Visitor{}, err
 	}
 	var unknown *RoleError
-	if _, err := a.opts.Roles.Of(visitor.Principal); errors.As(err, &unknown) {
+	roles := a.opts.Roles
+	if a.opts.Current != nil {
+		roles = a.opts.Current()
+	}
+	if _, err := roles.Of(visitor.Principal); errors.As(err, &unknown) {
 		return Visitor{}, a.refusal(cause{http.StatusForbidden, "insufficient_scope", "the caller has no role that is configured", unknown.Hint()}, "")
 	}
 	return visitor, nil

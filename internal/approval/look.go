@@ -1,6 +1,10 @@
 package approval
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
 
 // Pinned returns the approved definition of a tool of a server that runs under
 // a grant, or nil if there is none.
@@ -15,6 +19,16 @@ func (b *Book) Pinned(key Key, name string) json.RawMessage {
 		return nil
 	}
 	return pin.JSON
+}
+
+// PinnedNames returns the names of the tools that have an approved definition,
+// sorted.
+func (b *Book) PinnedNames(key Key) []string {
+	a := b.current.Load().approvals[key]
+	if a == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(a.Tools))
 }
 
 // Changed returns a channel that is closed when anything was decided, asked or

@@ -117,6 +117,20 @@ func (c *Caller) Offer(ctx context.Context, made plan.Plan) (offer inventory.Off
 	return c.Offers.Offer(ctx, OfferKey(made, era))
 }
 
+// Renewed returns when a planned server was last asked what it offers; zero if
+// it never was.
+func (c *Caller) Renewed(ctx context.Context, made plan.Plan) (time.Time, error) {
+	offer, ok, err := c.Offer(ctx, made)
+	if err != nil || !ok {
+		return time.Time{}, err
+	}
+	era, err := c.Offers.Era(ctx, made.Spec.Program())
+	if at := c.Offers.Renewed(OfferKey(made, era)); at.After(offer.Taken) {
+		return at, err
+	}
+	return offer.Taken, err
+}
+
 // Preload reads what planned servers offered into memory, in one query.
 func (c *Caller) Preload(ctx context.Context, plans map[string]plan.Plan) error {
 	var wanted []inventory.Key

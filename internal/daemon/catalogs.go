@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -33,7 +34,7 @@ func LoadFiles(ctx context.Context, o Options) ([]catalog.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	read, err := o.read(ctx, projects)
+	read, err := o.read(ctx, projects, nil)
 	return read.files, err
 }
 
@@ -66,7 +67,7 @@ func Places(ctx context.Context, o Options) ([]Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	read, err := o.read(ctx, projects)
+	read, err := o.read(ctx, projects, nil)
 	return read.places, err
 }
 
@@ -95,15 +96,15 @@ func (r reading) configured() []string {
 
 // read reads the places; there is a file for each, which is empty where
 // nothing was found.
-func (o Options) read(ctx context.Context, projects []project) (reading, error) {
-	own, err := catalog.Parse(catalog.Origin{Catalog: "built-in", Kind: catalog.BuiltIn}, builtin.Servers())
+func (o Options) read(ctx context.Context, projects []project, parsed *parsedFiles) (reading, error) {
+	own, err := parsed.parse(ctx, catalog.Origin{Catalog: "built-in", Kind: catalog.BuiltIn}, builtin.Servers(), catalog.Surroundings{})
 	if err != nil {
 		return reading{}, err
 	}
 	r := reading{files: []catalog.File{own}, places: []Place{{Type: "built-in", Found: true, Servers: len(own.Servers)}}}
 	var problems []error
 	for _, place := range o.places(projects) {
-		file, err := o.readPlace(ctx, &place, r.files)
+		file, err := o.readPlace(ctx, &place, r.files, parsed)
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -114,15 +115,23 @@ func (o Options) read(ctx context.Context, projects []project) (reading, error) 
 	return r, errors.Join(problems...)
 }
 
-func (o Options) readPlace(ctx context.Context, place *Place, before []catalog.File) (catalog.File, error) {
+func (o Options) readPlace(ctx context.Context, place *Place, before []catalog.File, parsed *parsedFiles) (catalog.File, error) {
 	if place.inline != nil {
 		place.Found = true
 		return place.inline.file(catalog.Origin{Catalog: place.Path, Kind: place.kind}, o.Around(before))
 	}
-	if _, err := os.Stat(place.Path); errors.Is(err, os.ErrNotExist) && place.optional {
+	info, err := os.Stat(place.Path)
+	if errors.Is(err, os.ErrNotExist) && place.optional {
 		return catalog.File{Origin: catalog.Origin{Catalog: place.Path, Kind: place.kind}}, nil
 	}
 	place.Found = true
+	if err == nil && info.Mode().IsRegular() {
+		data, err := os.ReadFile(place.Path)
+		if err != nil {
+			return catalog.File{}, fmt.Errorf("catalog: %w", err)
+		}
+		return parsed.parse(ctx, catalog.Origin{Catalog: place.Path, Kind: place.kind}, data, o.Around(before))
+	}
 	return source.Load(ctx, place.kind, place.Path, o.Around(before))
 }
 

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +38,10 @@ type Options struct {
 	// State is the state folder.
 	State  string
 	Config Config
+	// ConfigFile is where the configuration would be, whether it is there or
+	// not. Load reads it again; nil is that it does not change.
+	ConfigFile string
+	Load       func() (Config, error)
 	// OwnCatalog is the user's own catalog, in the native format; it is read
 	// if it is there.
 	OwnCatalog string
@@ -78,9 +83,13 @@ type Daemon struct {
 	// Desk answers the gateway's own tools, and the commands that do the same.
 	Desk *meta.Desk
 
-	// now is what the configuration comes to; only a reload changes it.
-	now     atomic.Pointer[settled]
-	closers []func() error
+	// now is what the configuration comes to; only a reload changes it. What
+	// cannot be reloaded is as it was when the Daemon was started.
+	now       atomic.Pointer[settled]
+	started   *settled
+	reloading sync.Mutex
+	parsed    parsedFiles
+	closers   []func() error
 }
 
 // AuditDir is the folder of the audit record in a state folder.
@@ -94,12 +103,11 @@ func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	now, err := settle(ctx, o)
-	if err != nil {
+	if d.started, err = settle(ctx, o, &d.parsed); err != nil {
 		return nil, err
 	}
-	now.say(ctx, o)
-	d.now.Store(now)
+	d.started.say(ctx, o)
+	d.now.Store(d.started)
 	if d.Store, err = store.Open(ctx, o.State); err != nil {
 		return nil, err
 	}
@@ -154,7 +162,11 @@ func (d *Daemon) wire() {
 		},
 		Bounds: d.bounds,
 	}
-	offers := inventory.New(d.Store, d.Store)
+	var kept inventory.Store = d.Store
+	if d.started.cache().Off() {
+		kept = nothing{}
+	}
+	offers := inventory.New(kept, d.Store)
 	d.Fleet = fleet.New(fleet.Options{
 		Runner: &remote.Runner{Containers: d.Engine, Relay: d.relay, Logins: d.book, Options: remote.Options{Logger: d.Logger}},
 		Client: upstream.Implementation{Name: "dockgate", Version: d.Version},
@@ -185,6 +197,17 @@ func (d *Daemon) wire() {
 	d.closers = append(d.closers, d.Caller.Close)
 }
 
+// nothing is a store of offers that keeps none.
+type nothing struct{}
+
+// Offers implements [inventory.Store].
+func (nothing) Offers(context.Context, []inventory.Key) (map[inventory.Key]inventory.Offer, error) {
+	return nil, nil
+}
+
+// PutOffer implements [inventory.Store].
+func (nothing) PutOffer(context.Context, inventory.Key, inventory.Offer) error { return nil }
+
 func (d *Daemon) openGateway() error {
 	prefix := d.Config.Prefix
 	if prefix == "" && d.single() {
@@ -198,7 +221,7 @@ func (d *Daemon) openGateway() error {
 		Caller:      d.Caller,
 		Fleet:       d.Fleet,
 		Find:        d.Find,
-		Anticipate:  d.now.Load().anticipates(),
+		Anticipate:  d.started.anticipates(),
 		Changed:     func(ctx context.Context) { d.Gateway.Changed(ctx) },
 		Names:       func(ref tool.Ref) string { return d.Gateway.Name(ref) },
 		Logger:      d.Logger,

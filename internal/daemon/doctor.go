@@ -61,7 +61,7 @@ func Examine(ctx context.Context, o Options) []Finding {
 }
 
 func examineCatalogs(ctx context.Context, o Options) Finding {
-	now, err := settle(ctx, o)
+	now, err := settle(ctx, o, nil)
 	if err != nil {
 		return NewFinding("catalogs", "", err)
 	}
@@ -86,11 +86,15 @@ func examineState(ctx context.Context, o Options) (id string, findings []Finding
 	}
 	id = db.StateID()
 	tokens, err := db.Tokens(ctx)
-	if err := errors.Join(err, db.Verify(ctx), db.Close()); err != nil {
+	gateways, unread := gatewaysIn(ctx, db)
+	if err := errors.Join(err, unread, db.Verify(ctx), db.Close()); err != nil {
 		return id, []Finding{NewFinding("state", "", err)}
 	}
 	findings = append(findings, NewFinding("state", dir+", database intact", nil))
 	findings = append(findings, examineCallers(ctx, tokens, o.Config.Admission)...)
+	for _, gateway := range gateways {
+		findings = append(findings, gateway.findings()...)
+	}
 	if disk, ok := examineDisk("disk", db.Dir()); ok {
 		findings = append(findings, disk)
 	}

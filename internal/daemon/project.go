@@ -12,7 +12,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/catalog/source"
 	"github.com/dockgate/dockgate/internal/meta"
 )
@@ -178,9 +177,4 @@ func (o Options) within(s Source) (Source, error) {
 func inside(folder, path string) bool {
 	relative, err := filepath.Rel(folder, path)
 	return err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
-}
-
-// origin is that of a project's own entries.
-func (p project) origin() catalog.Origin {
-	return catalog.Origin{Catalog: p.path, Kind: catalog.Project}
 }

@@ -36,6 +36,7 @@ func (d *Daemon) run(ctx context.Context, serve func(context.Context) error) err
 	group.Go(func() error { return d.Book.Run(beside) })
 	group.Go(func() error { return d.Engine.Keep(beside) })
 	group.Go(func() error { return d.watch(beside) })
+	group.Go(func() error { return d.follow(beside) })
 	group.Go(func() error {
 		defer cancel()
 		serving, stop := context.WithCancel(ctx)

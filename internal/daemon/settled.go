@@ -32,13 +32,13 @@ type settled struct {
 }
 
 // settle works out what holds. The error joins all mistakes, and then nothing
-// of it holds.
-func settle(ctx context.Context, o Options) (*settled, error) {
+// of it holds. What is in parsed is not parsed again; nil is nothing.
+func settle(ctx context.Context, o Options, parsed *parsedFiles) (*settled, error) {
 	projects, err := o.projects()
 	if err != nil {
 		return nil, err
 	}
-	read, err := o.read(ctx, projects)
+	read, err := o.read(ctx, projects, parsed)
 	if err != nil {
 		return nil, err
 	}

@@ -83,6 +83,7 @@ func (d *Daemon) door() *access.Authenticator {
 	h := d.Config.HTTP
 	return access.New(access.Options{
 		Source: d.Store, Resource: h.URL, Issuers: d.Config.Admission.Issuers, Roles: d.Config.Admission.Roles,
-		Open: h.AllowUnauthenticated,
+		Current: func() access.Roles { return d.now.Load().config.Admission.Roles },
+		Open:    h.AllowUnauthenticated,
 	})
 }

@@ -534,6 +534,17 @@ func (f *Fleet) Close() error {
 	return nil
 }
 
+// Digests returns the digests of the Specs that run.
+func (f *Fleet) Digests() map[string]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	digests := make(map[string]bool)
+	for _, i := range f.all() {
+		digests[i.order.Digest] = true
+	}
+	return digests
+}
+
 // A Status describes a running server.
 type Status struct {
 	Server    string

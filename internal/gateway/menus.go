@@ -185,7 +185,7 @@ func (g *Gateway) writeServer(ctx context.Context, w *menuWriter, name string, p
 		return err
 	}
 	if !ok {
-		return g.writeSnapshot(ctx, w, made.Entry)
+		return g.writeUnlisted(ctx, w, made)
 	}
 	skip := func(kind, entry string, err error) {
 		if err != nil && g.menus.first(fmt.Sprint(name, kind, entry, err)) {
@@ -211,6 +211,30 @@ func (g *Gateway) writeServer(ctx context.Context, w *menuWriter, name string, p
 		skip("template", "", w.resource("resources/templates/list", "uriTemplate", name, entry))
 	}
 	return nil
+}
+
+// writeUnlisted lists what is known of an approved server of which no offer is
+// kept: its tools as they were approved, else the catalog's snapshot.
+func (g *Gateway) writeUnlisted(ctx context.Context, w *menuWriter, made plan.Plan) error {
+	name, pinned := made.Entry.Name, false
+	key := approval.Key{Server: name, GrantDigest: made.GrantDigest}
+	for _, item := range g.Caller.Book.PinnedNames(key) {
+		definition := g.Caller.Book.Pinned(key, item)
+		if definition == nil || g.full(ctx, w) {
+			continue
+		}
+		pinned = true
+		if !g.Caller.Decide(w.who, name, tool.Definition{Name: item, JSON: definition}).Enabled() {
+			continue
+		}
+		if err := w.tool(tool.Ref{Server: name, Name: item}, definition); err != nil && g.menus.first(fmt.Sprint(name, "tool", item, err)) {
+			g.Logger.WarnContext(ctx, "entry cannot be listed", "server", name, "kind", "tool", "name", item, "err", err)
+		}
+	}
+	if pinned {
+		return nil
+	}
+	return g.writeSnapshot(ctx, w, made.Entry)
 }
 
 // approvedDefinition returns a tool as it was approved: the pinned definition

@@ -107,13 +107,17 @@ type Inventory struct {
 	offers Store
 	eras   EraStore
 
-	// mu guards known, unsaved and changed.
+	// mu guards known, unsaved, changed and renewed.
 	mu    sync.RWMutex
 	known map[Key]Offer
 	// unsaved are those that the store did not take.
 	unsaved map[Key]bool
 	// changed is closed and replaced by each change of an offer.
 	changed chan struct{}
+	// renewed is when a server was last asked, by this process.
+	renewed map[Key]time.Time
+	// uses counts lookups.
+	uses uses
 
 	// eraMu guards era, which is nil until it was read.
 	eraMu sync.Mutex
@@ -123,7 +127,7 @@ type Inventory struct {
 // New returns an inventory over the two stores, which may be one value. It
 // reads nothing yet.
 func New(offers Store, eras EraStore) *Inventory {
-	return &Inventory{offers: offers, eras: eras, known: map[Key]Offer{}, unsaved: map[Key]bool{}, changed: make(chan struct{})}
+	return &Inventory{offers: offers, eras: eras, known: map[Key]Offer{}, unsaved: map[Key]bool{}, changed: make(chan struct{}), renewed: map[Key]time.Time{}}
 }
 
 // Load reads the offers of the keys into memory, in one query.
@@ -146,6 +150,12 @@ func (i *Inventory) Load(ctx context.Context, keys []Key) error {
 // the store, where another process may have put it; ok is false if nothing
 // was.
 func (i *Inventory) Offer(ctx context.Context, key Key) (offer Offer, ok bool, err error) {
+	offer, ok, err = i.offer(ctx, key)
+	i.uses.count(ok)
+	return offer, ok, err
+}
+
+func (i *Inventory) offer(ctx context.Context, key Key) (offer Offer, ok bool, err error) {
 	i.mu.RLock()
 	offer, ok = i.known[key]
 	i.mu.RUnlock()
@@ -165,9 +175,10 @@ func (i *Inventory) Offer(ctx context.Context, key Key) (offer Offer, ok bool, e
 // reports whether it did differ. What the store does not take is still in
 // memory, and is written by the next Put.
 func (i *Inventory) Put(ctx context.Context, key Key, offer Offer) (changed bool, err error) {
-	before, ok, err := i.Offer(ctx, key)
+	before, ok, err := i.offer(ctx, key)
 	changed = err != nil || !ok || !before.Same(offer)
 	i.mu.Lock()
+	i.renewed[key] = time.Now()
 	if !changed && !i.unsaved[key] {
 		i.mu.Unlock()
 		return false, nil
@@ -190,7 +201,7 @@ func (i *Inventory) Put(ctx context.Context, key Key, offer Offer) (changed bool
 // Stale marks what was last offered under a key as what the server could not
 // list again, and reports whether anything was.
 func (i *Inventory) Stale(ctx context.Context, key Key, reason string) (bool, error) {
-	offer, ok, err := i.Offer(ctx, key)
+	offer, ok, err := i.offer(ctx, key)
 	if err != nil || !ok {
 		return false, err
 	}

@@ -77,11 +77,17 @@ func (d *Desk) Stock(ctx context.Context, who principal.Principal, server string
 			return Stock{}, err
 		}
 	}
+	key := approval.Key{Server: server, GrantDigest: s.Plan.GrantDigest}
 	if !s.Listed {
+		if s.Approved {
+			d.pinned(who, key, &s)
+		}
+		if len(s.Items) > 0 {
+			return s, nil
+		}
 		return s, d.snapshot(who, &s)
 	}
 	s.Items = make([]Item, 0, len(s.Offer.Tools))
-	key := approval.Key{Server: server, GrantDigest: s.Plan.GrantDigest}
 	for _, t := range s.Offer.Tools {
 		definition := t.Definition
 		if d.Caller.Book.CheckTool(key, t.Name, t.Pin).State != approval.Approved {
@@ -92,6 +98,17 @@ func (d *Desk) Stock(ctx context.Context, who principal.Principal, server string
 		}
 	}
 	return s, nil
+}
+
+// pinned takes the tools as they were approved. They are known even where
+// nothing is kept of what the server offered.
+func (d *Desk) pinned(who principal.Principal, key approval.Key, s *Stock) {
+	for _, name := range d.Caller.Book.PinnedNames(key) {
+		if pinned := d.Caller.Book.Pinned(key, name); pinned != nil {
+			definition := tool.Definition{Name: name, JSON: pinned}
+			s.Items = append(s.Items, Item{definition, d.Caller.Decide(who, key.Server, definition)})
+		}
+	}
 }
 
 // snapshot takes the tools of the catalog's entry.

@@ -65,6 +65,12 @@ func (db *DB) PutOffer(ctx context.Context, key inventory.Key, offer inventory.O
 	})
 }
 
+// FlushOffers drops what was offered under the digest of a Spec; of all if it
+// is empty.
+func (db *DB) FlushOffers(ctx context.Context, spec string) error {
+	return db.exec(ctx, `DELETE FROM offers WHERE ?1 = '' OR spec = ?1`, spec)
+}
+
 // Eras implements [inventory.EraStore].
 func (db *DB) Eras(ctx context.Context) (map[string]string, error) {
 	eras := map[string]string{}
