@@ -33,7 +33,7 @@ type instance struct {
 	subscribed chan struct{}  // one token: it has begun, or has ended
 	awaiting   atomic.Bool    // somebody waits until it has begun
 	hearing    sync.Mutex     // guards unhear, and is held while a subscription begins
-	unhear     context.CancelFunc
+	unhear     func()         // ends the subscription, and waits for its end
 
 	// Set by the start, before started is closed.
 	process sandbox.Process

@@ -23,34 +23,34 @@ const subscribeTime = 250 * time.Millisecond
 // subscribe begins the subscription through which a server of the modern era
 // says that its lists have changed, or resources (MCP 2026-07-28,
 // subscriptions/listen), and waits until the server knows of it. There is one
-// for each session, until the session ends or another takes its place, which
-// begins before it ends. It is nobody's call: a server that only listens is
-// idle.
+// for each session, until the session ends or another takes its place: two at a
+// time end each other at servers that know only one. It is nobody's call: a
+// server that only listens is idle.
 func (f *Fleet) subscribe(ctx context.Context, i *instance) {
 	i.hearing.Lock()
 	defer i.hearing.Unlock()
 	params := subscription(i.session.Info(), f.wanted(i))
-	before := i.unhear
-	defer func() {
-		if before != nil {
-			before()
-		}
-	}()
-	i.unhear = nil
+	if i.unhear != nil {
+		i.unhear()
+		i.unhear = nil
+		defer signal(i.relist) // a list may have changed meanwhile
+	}
 	if params == nil {
 		return
 	}
 	//nolint:contextcheck // it lasts as long as the session, which ends it
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	i.unhear = cancel
 	select {
 	case <-i.subscribed: // of the one before
 	default:
 	}
 	i.awaiting.Store(true)
 	defer i.awaiting.Store(false)
-	if !f.attach(i, func() { defer cancel(); f.listen(life, i, params) }) {
+	ended := make(chan struct{})
+	i.unhear = func() { cancel(); <-ended }
+	if !f.attach(i, func() { defer close(ended); defer cancel(); f.listen(life, i, params) }) {
 		cancel()
+		close(ended)
 		return
 	}
 	timer := time.NewTimer(subscribeTime)
@@ -77,7 +77,7 @@ func (f *Fleet) attach(i *instance, run func()) bool {
 func (f *Fleet) listen(ctx context.Context, i *instance, params json.RawMessage) {
 	defer signal(i.subscribed)
 	for {
-		_, err := i.session.Call(ctx, "subscriptions/listen", params, nil)
+		err := i.session.Listen(ctx, params)
 		var answer *jsonrpc.Error
 		if errors.As(err, &answer) {
 			f.opts.Logger.WarnContext(ctx, "server reports no changes of its lists", "server", i.order.Spec.Server, "err", err)

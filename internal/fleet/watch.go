@@ -89,8 +89,9 @@ func (f *Fleet) Subscribe(ctx context.Context, order Order, uri string) (*Subscr
 	if err := i.wait(ctx); err != nil {
 		return nil, err
 	}
-	s := &Subscription{Server: order.Spec.Server, Scope: order.Scope, URI: uri, fleet: f, key: order.key()}
+	s := &Subscription{Server: order.Spec.Server, Scope: order.Scope, URI: uri, fleet: f}
 	f.mu.Lock()
+	s.key = i.at
 	if f.watched[s.key] == nil {
 		f.watched[s.key] = make(map[string]int)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest"
 )
@@ -150,6 +151,11 @@ func changing(version string, subscribed func(event string)) sandboxtest.Server 
 			s.AddResource(&mcp.Resource{Name: "a", URI: "test://a"}, func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 				return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: req.Params.URI, Text: "content"}}}, nil
 			})
+			s.AddTool(&mcp.Tool{Name: "grow", InputSchema: json.RawMessage(`{"type":"object"}`)},
+				func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					server.AddTool(&mcp.Tool{Name: "grown", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
+					return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+				})
 			s.AddTool(&mcp.Tool{Name: "change", InputSchema: json.RawMessage(`{"type":"object"}`)},
 				func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 					return &mcp.CallToolResult{Content: []mcp.Content{}}, server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: "test://a"})
@@ -329,6 +335,14 @@ func (c *rawClient) answer(id string) string {
 	}
 }
 
+// offer is what the server one has listed last.
+func (h *house) offer(t *testing.T) (inventory.Offer, bool, error) {
+	t.Helper()
+	made, err := h.Desk.Planner.Plan(t.Context(), principal.Local, "one")
+	check(t, err)
+	return h.Caller.Offer(t.Context(), made)
+}
+
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 
 // Several listens of one connection go side by side, and end alone.
@@ -367,6 +381,15 @@ func TestListens(t *testing.T) {
 	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
 	change("3")
 	c.answer("3")
+	// The server has lost no list for having been subscribed to anew.
+	c.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"one__grow","arguments":{},` + modernMeta + `}}`)
+	c.answer("5")
+	eventually(t, "the listing of a new tool", func() bool {
+		offer, ok, err := h.offer(t)
+		check(t, err)
+		_, grown := offer.Tool("grown")
+		return ok && grown
+	})
 	c.send(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"mcp_remove","arguments":{"name":"one"},` + modernMeta + `}}`)
 	news(`notifications/tools/list_changed {"_meta":{"io.modelcontextprotocol/subscriptionId":"x"}}`)
 }
