@@ -250,7 +250,7 @@ func tellDisconnected(cmd *cobra.Command, c client.Client, change client.Change)
 	if len(change.PutBack) > 0 {
 		tell(cmd, "  put back: %s; your own catalog has them still", strings.Join(change.PutBack, ", "))
 	}
-	tell(cmd, "next: %s", change.Next)
+	tell(cmd, "next: restart %s, if it runs", c.Title)
 }
 
 // printEntry prints what a client's configuration needs; the commonest form

@@ -83,6 +83,9 @@ latest.` + exits,
 				})
 			}
 			in, out := stdio()
+			if isTerminal(in) {
+				tell(cmd, "serving MCP on this terminal; an MCP client starts it by itself after: dockgate connect CLIENT")
+			}
 			return d.Serve(cmd.Context(), in, out)
 		},
 	}
@@ -93,13 +96,21 @@ latest.` + exits,
 func (s *serveFlags) register(cmd *cobra.Command, f *flags) {
 	set := cmd.Flags()
 	set.StringArrayVar(&s.servers, "server", nil, "`name` of a server that is active in this gateway; repeatable")
-	_ = cmd.RegisterFlagCompletionFunc("server", f.completeServers()) // fails for flags that do not exist only
+	// It fails for flags that do not exist only.
+	_ = cmd.RegisterFlagCompletionFunc("server", f.completeServers())
 	set.StringSliceVar(&s.expose, "expose", nil, "`groups` to list: meta, dynamic, active, direct (default meta,dynamic,active)")
 	set.StringVar(&s.prefix, "prefix", "", "name tools with the server's name (`server`) or without (none)")
 	set.StringVar(&s.approve, "approve", "", "`mode` for servers nobody approved: ask, all or pinned (default ask)")
 	set.StringVar(&s.listen, "http", "", "serve HTTP on `address`: 127.0.0.1:8811, or unix:PATH")
 	set.BoolVar(&s.open, "allow-unauthenticated", false, "over HTTP, ask for no token (unix sockets and loopback only)")
 	set.BoolVar(&s.share, "share", false, "share one gateway with the other clients that say so")
+	for name, values := range map[string][]string{
+		"expose":  {string(meta.Meta), string(meta.Dynamic), string(gateway.Active), string(gateway.Direct)},
+		"prefix":  {string(gateway.PrefixServer), string(gateway.PrefixNone)},
+		"approve": {string(approval.ModeAsk), string(approval.ModeAll), string(approval.ModePinned)},
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
 	cmd.MarkFlagsMutuallyExclusive("share", "http")
 }
 
