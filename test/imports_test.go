@@ -24,7 +24,7 @@ func floors() [][]string {
 		1:  {"catalog", "client", "era", "rules", "schema", "search"},
 		2:  {"sandbox"},
 		3:  {"approval", "audit", "access", "inventory", "login"},
-		4:  {"docker", "plan", "upstream", "remote"},
+		4:  {"docker", "plan", "upstream", "remote", "toolbox"},
 		5:  {"fleet"},
 		6:  {"call"},
 		7:  {"meta"},

@@ -108,6 +108,11 @@ func container(spec sandbox.Spec) []string {
 			spec.Limits.Files, units.BytesSize(float64(spec.Limits.Shm)), spec.Limits.CPUShares),
 		fmt.Sprintf("lifetime:  %.0f hours; what it writes is not kept by the engine", sandbox.Lifetime.Hours()),
 	}
+	for _, r := range spec.Runs {
+		for _, t := range r.Tmpfs {
+			lines = append(lines, fmt.Sprintf("memory:    %s: %s, at most %s", r.Tool, t.Target, units.BytesSize(float64(t.Size))))
+		}
+	}
 	if spec.WorkingDir != "" {
 		lines = append(lines, "folder:    "+spec.WorkingDir)
 	}

@@ -104,17 +104,17 @@ func updatable(cmd *cobra.Command, d *daemon.Daemon) ([]string, error) {
 func printUpdate(cmd *cobra.Command, name string, found daemon.Update) error {
 	out := cmd.OutOrStdout()
 	paint := paintFor(out)
-	text := found.After.Ref + " is still " + pin(found.After)
-	switch {
-	case found.Plan.Spec.Remote != nil:
-		text = "is not run here, and has no image"
-	case found.Before.Pin.Digest == "":
-		text = found.After.Ref + " is " + pin(found.After)
-	case found.Before.Pin != found.After.Pin:
-		text = fmt.Sprintf("%s was %s, is %s", found.After.Ref, pin(found.Before), pin(found.After))
+	texts := make([]string, 0, len(found.Images))
+	for _, image := range found.Images {
+		texts = append(texts, renewed(image))
 	}
-	if _, err := fmt.Fprintf(out, "%s: %s\n", paint.bold(name), clean(text)); err != nil {
-		return err
+	if len(texts) == 0 {
+		texts = append(texts, "is not run here, and has no image")
+	}
+	for _, text := range texts {
+		if _, err := fmt.Fprintf(out, "%s: %s\n", paint.bold(name), clean(text)); err != nil {
+			return err
+		}
 	}
 	for _, line := range paintDiff(paint, found.Changes) {
 		if _, err := fmt.Fprintln(out, line); err != nil {
@@ -122,6 +122,16 @@ func printUpdate(cmd *cobra.Command, name string, found daemon.Update) error {
 		}
 	}
 	return nil
+}
+
+func renewed(image daemon.Renewed) string {
+	switch {
+	case image.Before.Pin.Digest == "":
+		return image.After.Ref + " is " + pin(image.After)
+	case image.Before.Pin != image.After.Pin:
+		return fmt.Sprintf("%s was %s, is %s", image.After.Ref, pin(image.Before), pin(image.After))
+	}
+	return image.After.Ref + " is still " + pin(image.After)
 }
 
 func pin(image sandbox.Image) string {

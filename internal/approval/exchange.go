@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/tool"
 )
 
@@ -65,7 +64,7 @@ func (b *Book) Export(servers ...string) ([]byte, error) {
 func portable(approvals []Approval) error {
 	var local []string
 	for _, a := range approvals {
-		if a.Grant.Pin.Kind == sandbox.LocalID && !slices.Contains(local, a.Server) {
+		if a.Grant.Local() && !slices.Contains(local, a.Server) {
 			local = append(local, a.Server)
 		}
 	}

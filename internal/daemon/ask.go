@@ -42,18 +42,24 @@ func (d *Daemon) Pending(name string) []approval.Question {
 	return found
 }
 
-// An Update is what a server's image reference stands for now.
+// An Update is what the references of a server's images stand for now.
 type Update struct {
-	// Before is the zero Image if the reference was never resolved.
-	Before, After sandbox.Image
-	Plan          plan.Plan
-	Verdict       approval.Verdict
+	// Images are what changed and what did not; a remote server has none.
+	Images  []Renewed
+	Plan    plan.Plan
+	Verdict approval.Verdict
 	// Changes are the differences of the grant to the one that was approved
 	// last or, if none was, to the one before, as [sandbox.DiffGrants] has them.
 	Changes []string
 }
 
-// Update resolves the image of a server anew and plans it with what was found.
+// A Renewed image is one whose reference was resolved anew.
+type Renewed struct {
+	// Before is the zero Image if the reference was never resolved.
+	Before, After sandbox.Image
+}
+
+// Update resolves the images of a server anew and plans it with what was found.
 // It approves nothing.
 func (d *Daemon) Update(ctx context.Context, who principal.Principal, server string, progress func(plan.Progress)) (Update, error) {
 	old, err := d.Planner.Plan(ctx, who, server)
@@ -69,10 +75,12 @@ func (d *Daemon) Update(ctx context.Context, who principal.Principal, server str
 		progress = func(plan.Progress) {}
 	}
 	var u Update
-	if entry.Remote == nil { // else there is no image
-		if u.Before, u.After, err = d.Images.Update(ctx, d.Planner.Source(entry), progress); err != nil {
+	for _, source := range d.Planner.Sources(entry) {
+		var r Renewed
+		if r.Before, r.After, err = d.Images.Update(ctx, source, progress); err != nil {
 			return Update{}, fmt.Errorf("server %q: %w", server, err)
 		}
+		u.Images = append(u.Images, r)
 	}
 	d.Planner.ForgetAll() // other servers may use the same image
 	if u.Plan, err = d.Planner.Plan(ctx, who, server); err != nil {

@@ -30,6 +30,7 @@ import (
 	"github.com/dockgate/dockgate/internal/secret"
 	"github.com/dockgate/dockgate/internal/store"
 	"github.com/dockgate/dockgate/internal/tool"
+	"github.com/dockgate/dockgate/internal/toolbox"
 	"github.com/dockgate/dockgate/internal/upstream"
 )
 
@@ -168,7 +169,10 @@ func (d *Daemon) wire() {
 	}
 	offers := inventory.New(kept, d.Store)
 	d.Fleet = fleet.New(fleet.Options{
-		Runner: &remote.Runner{Containers: d.Engine, Relay: d.relay, Logins: d.book, Options: remote.Options{Logger: d.Logger}},
+		Runner: &toolbox.Runner{
+			Containers: &remote.Runner{Containers: d.Engine, Relay: d.relay, Logins: d.book, Options: remote.Options{Logger: d.Logger}},
+			Version:    d.Version,
+		},
 		Client: upstream.Implementation{Name: "dockgate", Version: d.Version},
 		Eras:   offers,
 		Unlock: d.unlock,

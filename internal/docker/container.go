@@ -60,13 +60,13 @@ func containerOptions(spec sandbox.Spec, name string, labels map[string]string) 
 			User:         spec.User,
 			Env:          spec.Environ(),
 			Labels:       labels,
-			AttachStdin:  true,
+			AttachStdin:  !spec.NoInput,
 			AttachStdout: true,
 			AttachStderr: true,
-			OpenStdin:    true,
+			OpenStdin:    !spec.NoInput,
 			// The container's stdin closes with our connection, so that a
 			// server whose gateway was killed sees the end of its input.
-			StdinOnce:   true,
+			StdinOnce:   !spec.NoInput,
 			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 		},
 		HostConfig: &container.HostConfig{

@@ -138,7 +138,7 @@ func (l load) add(o Order, n int64) load {
 		return l
 	}
 	l.running += n
-	l.memory += n * o.Spec.Limits.Memory
+	l.memory += n * o.Spec.Reserved()
 	return l
 }
 

@@ -52,11 +52,14 @@ func (d *Desk) find(ctx context.Context, client call.Client, arguments json.RawM
 		if err != nil {
 			return nil, err
 		}
-		_, known, err := d.Planner.Images.Known(ctx, d.Planner.Source(entry))
-		if err != nil {
-			return nil, err
+		known := true // a remote server has nothing to be pulled
+		for _, source := range d.Planner.Sources(entry) {
+			_, here, err := d.Planner.Images.Known(ctx, source)
+			if err != nil {
+				return nil, err
+			}
+			known = known && here
 		}
-		known = known || entry.Remote != nil // there is nothing to be pulled
 		server := found{
 			Name: name, Title: entry.Title, Description: entry.Description, Source: string(entry.Origin.Kind),
 			Installed: known, Active: slices.Contains(active, name), Config: entry.Config,

@@ -124,21 +124,22 @@ func (p *Planner) Plan(ctx context.Context, who principal.Principal, server stri
 	if err != nil {
 		return Plan{}, err
 	}
-	if entry.Remote != nil {
-		return p.compile(ctx, who, entry, sandbox.Image{}, forgotten)
+	images := make(map[string]sandbox.Image)
+	for _, source := range p.Sources(entry) {
+		image, ok, err := p.Images.Known(ctx, source)
+		if err != nil {
+			return Plan{}, err
+		}
+		if !ok {
+			return Plan{}, &UnresolvedError{Server: server, Image: described(source)}
+		}
+		images[source] = image
 	}
-	image, ok, err := p.Images.Known(ctx, p.Source(entry))
-	if err != nil {
-		return Plan{}, err
-	}
-	if !ok {
-		return Plan{}, &UnresolvedError{Server: server, Image: described(p.Source(entry))}
-	}
-	return p.compile(ctx, who, entry, image, forgotten)
+	return p.compile(ctx, who, entry, images, forgotten)
 }
 
-// Prepare returns the plan of a server whose image is present on the engine,
-// pulling it if need be. Progress may be nil.
+// Prepare returns the plan of a server whose images are present on the
+// engine, pulling them if need be. Progress may be nil.
 func (p *Planner) Prepare(ctx context.Context, who principal.Principal, server string, progress func(Progress)) (Plan, error) {
 	_, _, forgotten := p.recent(who, server)
 	entry, err := p.entry(who, server)
@@ -153,17 +154,16 @@ func (p *Planner) Prepare(ctx context.Context, who principal.Principal, server s
 	if err := entry.CheckSettings(settings); err != nil {
 		return Plan{}, err
 	}
-	if entry.Remote != nil {
-		return p.compile(ctx, who, entry, sandbox.Image{}, forgotten)
-	}
 	if progress == nil {
 		progress = func(Progress) {}
 	}
-	image, err := p.Images.Ensure(ctx, p.Source(entry), progress)
-	if err != nil {
-		return Plan{}, fmt.Errorf("server %q: %w", server, err)
+	images := make(map[string]sandbox.Image)
+	for _, source := range p.Sources(entry) {
+		if images[source], err = p.Images.Ensure(ctx, source, progress); err != nil {
+			return Plan{}, fmt.Errorf("server %q: %w", server, err)
+		}
 	}
-	return p.compile(ctx, who, entry, image, forgotten)
+	return p.compile(ctx, who, entry, images, forgotten)
 }
 
 func (p *Planner) entry(who principal.Principal, server string) (catalog.Server, error) {
@@ -188,7 +188,7 @@ func Supported(entry catalog.Server) error {
 		reason = entry.Unsupported
 	case catalog.KindRemote, catalog.KindProgram, catalog.KindExec:
 	case catalog.KindTools:
-		reason = "servers with a container for each call of a tool are not supported yet"
+		reason = refused(entry)
 	case catalog.KindContainer:
 		if len(entry.Helpers) > 0 {
 			reason = "servers that need other containers (" + helpers(entry) + ") are not supported yet"
@@ -200,6 +200,22 @@ func Supported(entry catalog.Server) error {
 	return &UnsupportedError{Server: entry.Name, Reason: reason}
 }
 
+// refused says why none of an entry's tools can be run, if none can.
+func refused(entry catalog.Server) string {
+	var reasons []string
+	for _, t := range entry.Tools {
+		if t.Run == nil {
+			continue
+		}
+		reason := t.Run.Refusal()
+		if reason == "" {
+			return ""
+		}
+		reasons = append(reasons, fmt.Sprintf("its tool %q is not run: %s", t.Name, reason))
+	}
+	return strings.Join(reasons, "; ")
+}
+
 func helpers(entry catalog.Server) string {
 	names := make([]string, len(entry.Helpers))
 	for i, helper := range entry.Helpers {
@@ -208,16 +224,19 @@ func helpers(entry catalog.Server) string {
 	return strings.Join(names, ", ")
 }
 
-func (p *Planner) compile(ctx context.Context, who principal.Principal, entry catalog.Server, image sandbox.Image, forgotten int) (Plan, error) {
+func (p *Planner) compile(ctx context.Context, who principal.Principal, entry catalog.Server, images map[string]sandbox.Image, forgotten int) (Plan, error) {
 	settings, err := p.Settings.Settings(ctx, who, entry.Name)
 	if err != nil {
 		return Plan{}, err
 	}
 	var spec sandbox.Spec
-	if entry.Remote != nil {
+	switch entry.Runs() {
+	case catalog.KindRemote:
 		spec, err = sandbox.CompileRemote(entry, settings, who.ID)
-	} else {
-		spec, err = sandbox.Compile(entry, settings, image, p.Host)
+	case catalog.KindTools:
+		spec, err = sandbox.CompileTools(entry, settings, images, p.Host)
+	default:
+		spec, err = sandbox.Compile(entry, settings, images[p.Sources(entry)[0]], p.Host)
 	}
 	if err != nil {
 		return Plan{}, err

@@ -29,6 +29,15 @@ servers:
     image: mcp/gitlab:1
   away:
     remote: {url: "https://example.com/mcp"}
+  box:
+    tools:
+      - {name: a, run: {image: "one:1"}}
+      - {name: b, run: {image: "two:1"}}
+      - {name: c, run: {image: "one:1"}}
+      - {name: d, inputSchema: {type: object, properties: {path: {type: string}}}, run: {image: "three:1", mounts: [{source: "{{arguments.path}}", target: /in}]}}
+  engine:
+    tools:
+      - {name: docker, run: {image: "docker:cli", mounts: [{source: /var/run/docker.sock, target: /var/run/docker.sock}]}}
   later:
     unsupported: needs the npm package later
 `
@@ -171,6 +180,37 @@ func TestRemote(t *testing.T) {
 	}
 	if len(d.ensured) > 0 {
 		t.Errorf("planning a remote server pulled %v, want nothing", d.ensured)
+	}
+}
+
+// A server of tools has an image for each, and is planned once all are there.
+func TestTools(t *testing.T) {
+	d := newDesk(t)
+	_, err := d.Plan(t.Context(), principal.Local, "box")
+	if !plan.Unresolved(err) {
+		t.Fatalf("Plan() of images nobody knows = %v, want an UnresolvedError", err)
+	}
+	d.known["one:1"] = imageOf("one:1")
+	if _, err := d.Plan(t.Context(), principal.Local, "box"); !plan.Unresolved(err) || !strings.Contains(err.Error(), "two:1") {
+		t.Errorf("Plan() with one of two images = %v, want an UnresolvedError of two:1", err)
+	}
+	made, err := d.Prepare(t.Context(), principal.Local, "box", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"one:1", "two:1"}, d.ensured); diff != "" {
+		t.Errorf("images made present (-want +got):\n%s", diff)
+	}
+	if len(made.Spec.Runs) != 3 || made.Spec.Runs[2].Image.Pin != imageOf("one:1").Pin {
+		t.Errorf("Prepare() = %+v, want three tools of two images", made.Spec.Runs)
+	}
+	entry, err := d.Catalog().Server("engine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `server "engine" cannot be run: its tool "docker" is not run: it mounts the engine's socket, which is the right to everything on this machine`
+	if err := plan.Supported(entry); err == nil || err.Error() != want {
+		t.Errorf("Supported(engine) = %v, want %s", err, want)
 	}
 }
 

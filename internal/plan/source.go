@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dockgate/dockgate/internal/catalog"
@@ -44,22 +45,32 @@ func ParseContainer(ref string) (name string, ok bool) {
 	return strings.CutPrefix(ref, containerPrefix)
 }
 
-// Source returns what the image of an entry is found by: a reference as of
-// "docker pull" or, for what no registry has, one that [ParsePackage] or
-// [ParseContainer] reads.
-func (p *Planner) Source(entry catalog.Server) string {
+// Sources returns what the images of an entry are found by, each once: a
+// reference as of "docker pull" or, for what no registry has, one that
+// [ParsePackage] or [ParseContainer] reads. A remote server has none.
+func (p *Planner) Sources(entry catalog.Server) []string {
 	switch entry.Runs() {
+	case catalog.KindRemote:
+		return nil
+	case catalog.KindTools:
+		var sources []string
+		for _, t := range entry.Tools {
+			if t.Run != nil && t.Run.Refusal() == "" && !slices.Contains(sources, t.Run.Image) {
+				sources = append(sources, t.Run.Image)
+			}
+		}
+		return sources
 	case catalog.KindExec:
-		return containerPrefix + entry.Exec.Container
+		return []string{containerPrefix + entry.Exec.Container}
 	case catalog.KindProgram:
 		runtime := p.runtime(entry.Program.Runtime)
 		if entry.Program.File != "" {
-			return runtime
+			return []string{runtime}
 		}
-		return Package{Program: *entry.Program, Runtime: runtime}.ref()
-	default:
-		return entry.Image
+		return []string{Package{Program: *entry.Program, Runtime: runtime}.ref()}
+	case catalog.KindContainer, catalog.KindUnsupported:
 	}
+	return []string{entry.Image}
 }
 
 // The images of runtimes for which no catalog names another: the smallest of

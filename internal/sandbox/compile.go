@@ -115,7 +115,7 @@ func Compile(entry catalog.Server, settings map[string]any, image Image, host Ho
 	}
 	spec.Env = c.variables()
 	spec.Secrets = requiredSecrets(entry.Secrets)
-	spec.Mounts = append(spec.Mounts, c.mounts()...)
+	spec.Mounts = append(spec.Mounts, c.mounts("", entry.Mounts, spec.Mounts)...)
 	spec.Tmpfs = tmpfs(slices.Concat(image.Config.Volumes, entry.Tmpfs), spec.Mounts, cmp.Or(entry.Limits.Tmp, DefaultTmp))
 	if c.owner != "" {
 		spec.User = c.owner

@@ -47,6 +47,12 @@ type Grant struct {
 	Env        []Variable `json:"env,omitempty"`
 	// Secrets are "VARIABLE" or "VARIABLE from OTHER", and say which are files.
 	Secrets []string `json:"secrets,omitempty"`
+	// Runs are the tools of a server that has a container for each call; the
+	// fields of one container are then empty. LeftOut are its tools that are not
+	// offered, and Settings what its templates are filled in with.
+	Runs     []RunGrant `json:"runs,omitempty"`
+	LeftOut  []LeftOut  `json:"left_out,omitempty"`
+	Settings []string   `json:"settings,omitempty"`
 	// Unenforced are limits that this engine does not enforce, in its words.
 	Unenforced []string `json:"unenforced,omitempty"`
 }
@@ -84,6 +90,9 @@ func NewGrant(entry catalog.Server, spec Spec, unenforced []string) Grant {
 		}
 		grant.Secrets = append(grant.Secrets, name)
 	}
+	if len(spec.Runs)+len(spec.LeftOut) > 0 {
+		grant.describeRuns(entry, spec)
+	}
 	if spec.Remote != nil {
 		grant.describe(*spec.Remote)
 	}
@@ -98,37 +107,23 @@ func (g Grant) Lines() []string {
 	if g.URL != "" {
 		return g.remoteLines()
 	}
-	user := g.User
-	if user == "" || user == "0" || user == "root" || strings.HasPrefix(user, "0:") {
-		user = "root (without capabilities)"
-	}
-	pinned := g.Pin.Digest + ", " + g.Pin.Platform
-	if g.Pin.Kind == LocalID {
-		pinned += " (local image, not from a registry)"
+	if len(g.Runs)+len(g.LeftOut) > 0 {
+		return g.runLines()
 	}
 	if g.Exec != "" {
-		return g.execLines(pinned)
+		return g.execLines()
 	}
 	lines := []string{
 		"source:    " + string(g.Source) + ", transport " + g.transport(),
 		"image:     " + g.Image,
-		"pinned:    " + pinned,
+		"pinned:    " + pinned(g.Pin),
 		"command:   " + quoted(g.Command),
-		"user:      " + user,
-		fmt.Sprintf("limits:    memory %s, shared memory %s, %.4g cpus, %d processes", units.BytesSize(float64(g.Limits.Memory)),
-			units.BytesSize(float64(g.Limits.Shm)), float64(g.Limits.NanoCPUs)/1e9, g.Limits.PIDs),
+		"user:      " + userName(g.User),
+		g.limits(),
 		"network:   " + g.network(),
 	}
 	for _, m := range g.Mounts {
-		mode := "read and write"
-		if m.ReadOnly {
-			mode = "read only"
-		}
-		if m.Volume != "" {
-			lines = append(lines, fmt.Sprintf("volume:    %s at %s (%s)", m.Volume, m.Target, mode))
-			continue
-		}
-		lines = append(lines, fmt.Sprintf("mount:     %s at %s (%s)", m.Source, m.Target, mode))
+		lines = append(lines, m.line(""))
 	}
 	for _, line := range g.ExtraHosts {
 		lines = append(lines, "host:      "+line)
@@ -136,8 +131,40 @@ func (g Grant) Lines() []string {
 	return append(lines, g.inside()...)
 }
 
+// line describes a mount; of names what it belongs to, if there are several.
+func (m Mount) line(of string) string {
+	mode := "read and write"
+	if m.ReadOnly {
+		mode = "read only"
+	}
+	if m.Volume != "" {
+		return fmt.Sprintf("volume:    %s%s at %s (%s)", of, m.Volume, m.Target, mode)
+	}
+	return fmt.Sprintf("mount:     %s%s at %s (%s)", of, m.Source, m.Target, mode)
+}
+
+func pinned(p Pin) string {
+	text := p.Digest + ", " + p.Platform
+	if p.Kind == LocalID {
+		text += " (local image, not from a registry)"
+	}
+	return text
+}
+
+func userName(user string) string {
+	if user == "" || user == "0" || user == "root" || strings.HasPrefix(user, "0:") {
+		return "root (without capabilities)"
+	}
+	return user
+}
+
+func (g Grant) limits() string {
+	return fmt.Sprintf("limits:    memory %s, shared memory %s, %.4g cpus, %d processes", units.BytesSize(float64(g.Limits.Memory)),
+		units.BytesSize(float64(g.Limits.Shm)), float64(g.Limits.NanoCPUs)/1e9, g.Limits.PIDs)
+}
+
 // execLines describes a process in a container that the user runs.
-func (g Grant) execLines(pinned string) []string {
+func (g Grant) execLines() []string {
 	user := g.User
 	if user == "" {
 		user = "the container's"
@@ -145,7 +172,7 @@ func (g Grant) execLines(pinned string) []string {
 	lines := []string{
 		"source:    " + string(g.Source) + ", transport " + g.Transport,
 		"container: " + g.Exec + ", which is yours: NOT sandboxed by us, it has the container's own rights and limits",
-		"pinned:    " + pinned,
+		"pinned:    " + pinned(g.Pin),
 		"command:   " + quoted(g.Command),
 		"user:      " + user,
 	}

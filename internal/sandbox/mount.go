@@ -14,12 +14,12 @@ import (
 
 var errNotAbsolute = errors.New("is not an absolute path")
 
-// mounts expands and checks what the entry asks to mount. A list in a source
-// makes one mount of each element.
-func (c *compiler) mounts() []Mount {
-	var mounts []Mount
-	for i, m := range c.entry.Mounts {
-		field := fmt.Sprintf("mounts[%d]", i)
+// mounts expands and checks what is asked to be mounted beside others. A list
+// in a source makes one mount of each element. The fields begin with prefix.
+func (c *compiler) mounts(prefix string, wanted []catalog.Mount, others []Mount) []Mount {
+	mounts := slices.Clone(others)
+	for i, m := range wanted {
+		field := fmt.Sprintf("%smounts[%d]", prefix, i)
 		targets := c.expand(field+".target", m.Target)
 		if m.Volume != "" {
 			c.volumes(field, m, targets, &mounts)
@@ -40,7 +40,7 @@ func (c *compiler) mounts() []Mount {
 			}
 		}
 	}
-	return mounts
+	return mounts[len(others):]
 }
 
 // volumes adds a volume of the engine. No host path is behind it, so there is

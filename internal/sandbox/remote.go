@@ -76,10 +76,17 @@ func references(template string) []string {
 }
 
 // Program identifies what is run, whatever its settings and its principal: the
-// digest of the image, or of the URL.
+// digest of the image, of the images of its tools, or of the URL.
 func (s Spec) Program() string {
 	if s.Remote != nil {
 		return digest(s.Remote.URL)
+	}
+	if len(s.Runs) > 0 {
+		pins := make([]string, len(s.Runs))
+		for i, r := range s.Runs {
+			pins[i] = r.Tool + " " + r.Image.Pin.Digest
+		}
+		return digest(pins)
 	}
 	return s.Image.Pin.Digest
 }

@@ -41,6 +41,15 @@ type Spec struct {
 	// HTTP, if set, is a port that the server listens on; its stdin and stdout
 	// are then no conversation.
 	HTTP *HTTP `json:"http,omitempty"`
+	// Runs, if any, are tools with a container of their own for each call; the
+	// Spec then holds what all of them have in common, and has no image.
+	Runs []Run `json:"runs,omitempty"`
+	// LeftOut are the tools beside Runs that are not offered.
+	LeftOut []LeftOut `json:"left_out,omitempty"`
+	// Settings are for the templates of Runs.
+	Settings map[string]any `json:"settings,omitempty"`
+	// NoInput says that the container's stdin is empty.
+	NoInput bool `json:"no_input,omitempty"`
 	// Beside is the id of a container whose network and processes this one
 	// shares, to end them when its own input ends. Only a program of ours is
 	// run so, and no entry can ask for it.
@@ -70,10 +79,10 @@ const DefaultStop = 5 * time.Second
 
 // Ladder returns the two waits of stopping a server: after its stdin was
 // closed, and after SIGTERM. A server that listens on a port does not look at
-// its stdin.
+// its stdin, and one without input cannot.
 func (s Spec) Ladder() (afterEOF, afterTerm time.Duration) {
 	whole := cmp.Or(s.Stop, DefaultStop)
-	if s.HTTP != nil {
+	if s.HTTP != nil || s.NoInput {
 		return 0, whole
 	}
 	afterEOF = whole * 2 / 5

@@ -238,6 +238,9 @@ func (c *converter) runTools() {
 			}
 		}
 		c.server.Tools[i].Run = &run
+		if reason := run.Refusal(); reason != "" {
+			c.server.Remarks = append(c.server.Remarks, fmt.Sprintf("tool %q is left out: %s", t.Name, reason))
+		}
 	}
 }
 
