@@ -40,7 +40,11 @@ What was approved stays, and so does what a server offers that runs.` + configEx
 		Annotations:       ownExits(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return misconfigured(f.use(cmd.Context(), func(d *daemon.Daemon) error {
-				asked, err := askReload(cmd.Context(), d, flush, strings.Join(args, ""))
+				ask := d.AskReload
+				if flush {
+					ask = func(ctx context.Context) (string, error) { return d.Flush(ctx, strings.Join(args, "")) }
+				}
+				asked, err := ask(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -55,13 +59,6 @@ What was approved stays, and so does what a server offers that runs.` + configEx
 	out.flag(cmd)
 	cmd.Flags().BoolVar(&flush, "flush", false, "drop what is kept of what servers offered")
 	return cmd
-}
-
-func askReload(ctx context.Context, d *daemon.Daemon, flush bool, server string) (string, error) {
-	if flush {
-		return d.Flush(ctx, server)
-	}
-	return d.AskReload(ctx)
 }
 
 // reloadPatience bounds the wait for gateways.

@@ -44,8 +44,12 @@ type follower struct {
 func (d *Daemon) follow(ctx context.Context) (err error) {
 	f := &follower{Daemon: d, watched: map[string]bool{}, renewed: map[string]time.Time{}, read: time.Now(), seen: d.filesNow()}
 	f.presence.ID = fmt.Sprintf("%d-%s", os.Getpid(), newWish())
-	if err := d.Store.Fact(ctx, wishFact, &f.wish); err != nil {
-		return unlessOver(ctx, err)
+	err = d.Store.Fact(ctx, wishFact, &f.wish)
+	switch {
+	case ctx.Err() != nil: // the client has left before anything happened
+		return nil
+	case err != nil:
+		return err
 	}
 	f.presence.Asked = f.wish.Asked
 	if f.files, err = fsnotify.NewWatcher(); err != nil {
@@ -61,13 +65,6 @@ func (d *Daemon) follow(ctx context.Context) (err error) {
 		err = errors.Join(err, f.addUses(ctx), d.Store.DeleteFact(ctx, presences+f.presence.ID))
 	}()
 	return f.run(ctx)
-}
-
-func unlessOver(ctx context.Context, err error) error {
-	if ctx.Err() != nil { // the client has left before anything happened
-		return nil
-	}
-	return err
 }
 
 func (f *follower) run(ctx context.Context) error {
@@ -245,7 +242,7 @@ func (d *Daemon) filesNow() string {
 // long ago. Others say so by themselves, or are another program.
 func (f *follower) renew(ctx context.Context) {
 	life := f.Cache().Life()
-	names, err := f.Active.Active(ctx, principal.Local)
+	names, err := f.Desk.Enabled(ctx, principal.Local)
 	if err != nil {
 		return // said by who needs it
 	}

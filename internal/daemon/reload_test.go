@@ -34,6 +34,7 @@ type reloading struct {
 	t       *testing.T
 	file    string
 	url     string
+	add     func(tool string, wait func(context.Context))
 	said    chan string // by the log, about reloads
 	holding chan struct{}
 	let     chan struct{}
@@ -78,6 +79,7 @@ func newReloading(t *testing.T, content string) *reloading {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil
 		})
 	}
+	r.add = add
 	add("quick", func(context.Context) {})
 	add("hold", func(ctx context.Context) {
 		r.holding <- struct{}{}
@@ -343,6 +345,41 @@ func TestCacheOff(t *testing.T) {
 	stock, err := open(t, o).Desk.Stock(t.Context(), principal.Local, "web")
 	if err != nil || stock.Listed || len(stock.Items) != 2 {
 		t.Errorf("Stock = listed %v, %d tools, %v, want the approved ones alone", stock.Listed, len(stock.Items), err)
+	}
+}
+
+// TestRemoteTTL holds that a remote server that does not run is asked again
+// what it offers, when it was asked too long ago.
+func TestRemoteTTL(t *testing.T) {
+	r := newReloading(t, "")
+	r.write("discovery: {cache: {ttl: 1}, servers: {web: WEB}}")
+	r.hear("configuration reloaded")
+	if err := r.call("quick"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Fleet.Stop(t.Context(), "web"); err != nil {
+		t.Fatal(err)
+	}
+	r.add("later", func(context.Context) {})
+	late := time.After(time.Minute)
+	for {
+		changed := r.Caller.Offers.Changed()
+		made, err := r.Planner.Plan(t.Context(), principal.Local, "web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		offer, _, err := r.Caller.Offer(t.Context(), made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := offer.Tool("later"); ok {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			t.Fatal("the server was not asked again")
+		}
 	}
 }
 

@@ -26,14 +26,6 @@ func (u Uses) Rate() float64 {
 
 type uses struct{ hits, misses atomic.Int64 }
 
-func (u *uses) count(hit bool) {
-	if hit {
-		u.hits.Add(1)
-	} else {
-		u.misses.Add(1)
-	}
-}
-
 // Take returns how often it was asked since the last Take.
 func (i *Inventory) Take() Uses {
 	return Uses{Hits: i.uses.hits.Swap(0), Misses: i.uses.misses.Swap(0)}

@@ -151,7 +151,11 @@ func (i *Inventory) Load(ctx context.Context, keys []Key) error {
 // was.
 func (i *Inventory) Offer(ctx context.Context, key Key) (offer Offer, ok bool, err error) {
 	offer, ok, err = i.offer(ctx, key)
-	i.uses.count(ok)
+	if ok {
+		i.uses.hits.Add(1)
+	} else {
+		i.uses.misses.Add(1)
+	}
 	return offer, ok, err
 }
 

@@ -273,3 +273,49 @@ func TestBrokenStore(t *testing.T) {
 		t.Errorf("stored = %v, want what was put", store.offers[key])
 	}
 }
+
+func TestForget(t *testing.T) {
+	store := &memory{}
+	i := inventory.New(store, store)
+	running, resting := inventory.Key{Spec: "sha256:1"}, inventory.Key{Spec: "sha256:2"}
+	for _, key := range []inventory.Key{running, resting} {
+		if _, err := i.Put(t.Context(), key, offer(key.Spec)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if since := time.Since(i.Renewed(running)); since < 0 || since > time.Minute {
+		t.Errorf("Renewed is %v ago, want just now", since)
+	}
+	if got := i.Renewed(inventory.Key{}); !got.IsZero() {
+		t.Errorf("Renewed of what nobody offered = %v, want zero", got)
+	}
+	store.offers = nil
+	changed := i.Changed()
+	if err := i.Forget(t.Context(), func(key inventory.Key) bool { return key == running }); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-changed:
+	default:
+		t.Error("Changed is open after offers were forgotten")
+	}
+	if _, ok, err := i.Offer(t.Context(), resting); ok || err != nil {
+		t.Errorf("Offer of what was forgotten = %v, %v, want none", ok, err)
+	}
+	if got, ok, err := i.Offer(t.Context(), running); !ok || err != nil || !got.Same(offer(running.Spec)) || !store.offers[running].Same(got) {
+		t.Errorf("Offer of what runs = %v, %v, %v, want it, and stored again", got, ok, err)
+	}
+	if diff := cmp.Diff(inventory.Uses{Hits: 1, Misses: 1}, i.Take()); diff != "" {
+		t.Errorf("Take() (-want +got):\n%s", diff)
+	}
+	if got := i.Take(); got != (inventory.Uses{}) {
+		t.Errorf("Take() again = %+v, want none", got)
+	}
+	store.broken = errors.New("disk on fire")
+	if err := i.Forget(t.Context(), func(inventory.Key) bool { return true }); !errors.Is(err, store.broken) {
+		t.Errorf("Forget = %v, want %v", err, store.broken)
+	}
+	if _, ok, _ := i.Offer(t.Context(), running); !ok {
+		t.Error("what runs is forgotten where it cannot be stored")
+	}
+}

@@ -73,6 +73,7 @@ func parts() []part {
 		{"anticipated", measureAnticipated},
 		{"result", measureResult},
 		{"http", measureHTTP},
+		{"reload", measureReload},
 		{"stop", measureStop},
 		{"rss", measureMemory},
 	}
@@ -94,6 +95,8 @@ func bars() map[string]report.Bar {
 		"http.idle_session_kb": report.AtMost(20),
 		"http.list_1000_ms":    report.AtMost(5),
 		"result_10mb.ratio":    report.AtMost(1.5),
+		"reload.ms":            report.AtMost(500),
+		"cache.hit_rate":       report.AtLeast(0.8),
 		"rss.run_3_mb":         report.AtMost(50),
 		"rss.list_10000_mb":    report.AtMost(90),
 	}

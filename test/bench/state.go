@@ -56,6 +56,9 @@ func (w *world) makeState(ctx context.Context, name string, entries []entry) (_ 
 		return nil, err
 	}
 	s := &state{dir: filepath.Join(dir, "state"), catalog: file}
+	if err := os.WriteFile(s.config(), nil, 0o600); err != nil {
+		return nil, err
+	}
 	d, err := daemon.Open(ctx, daemon.Options{
 		State:   s.dir,
 		Config:  daemon.Config{Catalogs: []string{file}, Approval: daemon.Approval{Mode: approval.ModeAll}},

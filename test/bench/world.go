@@ -100,11 +100,7 @@ func (w *world) tenThousand(ctx context.Context) (*state, error) {
 // serve starts a gateway on a state folder. It never asks: what is not
 // approved there would fail, and not be approved unseen.
 func (w *world) serve(ctx context.Context, s *state) (*process, error) {
-	config := filepath.Join(filepath.Dir(s.dir), "config.yaml")
-	if err := os.WriteFile(config, nil, 0o600); err != nil {
-		return nil, err
-	}
-	return spawn(ctx, environment(), w.gateway, "serve", "--state", s.dir, "--config", config, "--catalog", s.catalog, "--approve", "pinned")
+	return spawn(ctx, environment(), w.gateway, "serve", "--state", s.dir, "--config", s.config(), "--catalog", s.catalog, "--approve", "pinned")
 }
 
 // environment is that of a program that is measured: its own settings count,
