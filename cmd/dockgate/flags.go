@@ -196,7 +196,9 @@ func (f *flags) open(ctx context.Context) (*daemon.Daemon, error) {
 		return nil, err
 	}
 	options.Config.Approval.Mode = approval.ModeAsk
-	options.Logger = f.logger(slog.LevelWarn)
+	if !f.verbose {
+		options.Logger = slog.New(talk{out: os.Stderr})
+	}
 	return daemon.Open(ctx, options)
 }
 
