@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 
 	builtin "github.com/dockgate/dockgate/catalog"
 	"github.com/dockgate/dockgate/internal/catalog"
@@ -50,8 +49,9 @@ type Place struct {
 	Found bool   `json:"found"`
 	// Servers is how many there are, with those that others override.
 	Servers int `json:"servers"`
-	// Configured places hold servers that the user, or the project, has said are
-	// to be used; the others are a stock to choose from.
+	// Configured places hold servers that the user has said are to be used; the
+	// others are a stock to choose from. A project's are among those: what it
+	// says of them is shown to no model before somebody chooses them.
 	Configured bool `json:"configured"`
 
 	kind catalog.OriginKind
@@ -143,10 +143,10 @@ func (o Options) places(projects []project) []Place {
 	for i := range projects {
 		p := &projects[i]
 		for _, s := range p.Discovery.Sources {
-			places = append(places, Place{Type: s.Type, Path: s.Path, From: s.Place, Configured: true, kind: catalog.Project, optional: true})
+			places = append(places, Place{Type: s.Type, Path: s.Path, From: s.Place, kind: catalog.Project, optional: true})
 		}
 		if p.Discovery.Servers.Kind != 0 {
-			places = append(places, Place{Type: "inline", Path: p.path, From: placeOf(p.written, "discovery.servers", p.path), Configured: true, kind: catalog.Project, inline: &p.Discovery})
+			places = append(places, Place{Type: "inline", Path: p.path, From: placeOf(p.written, "discovery.servers", p.path), kind: catalog.Project, inline: &p.Discovery})
 		}
 	}
 	for _, folder := range registry.Places(o.Around(nil)) {
@@ -169,10 +169,11 @@ func (o Options) places(projects []project) []Place {
 
 // kindOf says whose the file at a path is, where the user has not named it.
 func (o Options) kindOf(path string) catalog.OriginKind {
-	if o.Dir != "" && o.Dir != o.Home && strings.HasPrefix(path, o.Dir+string(filepath.Separator)) {
-		return catalog.Project
+	users := inside(o.Home, path) && inside(o.Dir, o.Home) // though the project is around it
+	if o.Dir == "" || o.Dir == o.Home || users || !inside(o.Dir, path) {
+		return catalog.User
 	}
-	return catalog.User
+	return catalog.Project
 }
 
 // sources are the places that the user's configuration names under discovery.
@@ -189,7 +190,11 @@ func (o Options) sources() []Place {
 			}
 		}
 		for _, path := range paths {
-			places = append(places, Place{Type: s.Type, Path: path, From: s.Place, Configured: true, kind: o.kindOf(path), optional: true})
+			kind := catalog.User
+			if s.Path == "" {
+				kind = o.kindOf(path)
+			}
+			places = append(places, Place{Type: s.Type, Path: path, From: s.Place, Configured: kind == catalog.User, kind: kind, optional: true})
 		}
 	}
 	if d.Servers.Kind != 0 {

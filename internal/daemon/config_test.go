@@ -244,6 +244,9 @@ func TestProjectSources(t *testing.T) {
 	write(t, filepath.Join(o.Dir, ".vscode", "mcp.json"), `{"servers": {"one": {"command": "npx", "args": ["-y", "one"]}}}`)
 	write(t, filepath.Join(o.Dir, "more.yaml"), "servers: {two: {connection: {command: uvx, args: [two]}}}")
 	d := open(t, o)
+	if enabled, err := d.Desk.Enabled(t.Context(), principal.Local); err != nil || len(enabled) > 0 {
+		t.Errorf("Enabled() = %v, %v, want nothing that only the project has chosen", enabled, err)
+	}
 	for name, want := range map[string]string{"one": filepath.Join(o.Dir, ".vscode", "mcp.json"), "two": filepath.Join(o.Dir, "more.yaml")} {
 		entry, err := d.Catalog().Server(name)
 		if err != nil || entry.Origin.Kind != catalog.Project || entry.Origin.Catalog != want {
@@ -252,9 +255,26 @@ func TestProjectSources(t *testing.T) {
 	}
 }
 
+// A client's own file in the project is the project's, though the user names
+// the client.
+func TestSourceInProject(t *testing.T) {
+	o := options(t)
+	write(t, filepath.Join(o.Dir, ".cursor", "mcp.json"), `{"mcpServers": {"one": {"command": "npx", "args": ["-y", "one"]}}}`)
+	write(t, filepath.Join(o.Home, ".cursor", "mcp.json"), `{"mcpServers": {"two": {"command": "npx", "args": ["-y", "two"]}}}`)
+	d := open(t, configured(t, o, "discovery: {sources: [{type: cursor}]}"))
+	enabled, err := d.Desk.Enabled(t.Context(), principal.Local)
+	if diff := cmp.Diff([]string{"two"}, enabled); err != nil || diff != "" {
+		t.Errorf("Enabled() = %v (-want +got):\n%s", err, diff)
+	}
+	for name, want := range map[string]catalog.OriginKind{"one": catalog.Project, "two": catalog.User} {
+		if entry, err := d.Catalog().Server(name); err != nil || entry.Origin.Kind != want {
+			t.Errorf("Server(%s) is of %v, %v, want %s", name, entry.Origin, err, want)
+		}
+	}
+}
+
 func TestSettings(t *testing.T) {
 	o := options(t)
-	write(t, filepath.Join(o.Dir, "dockgate.yaml"), "quotas:\n  max_running: 2\n  max_concurrent_mcps_: 1\n")
 	write(t, filepath.Join(o.Dir, "dockgate.yaml"), "quotas:\n  max_running: 2\n  max_remote: 9\nanticipate: true\nexpose: [meta]\n")
 	o = configured(t, o, "limits:\n  memory: 300MB\nquotas: {max_concurrent_mcps: 4}\ninstall: {env: {TOKEN: hidden}}\nexpose: [meta, active]\n")
 	user, project := o.Config.File, filepath.Join(o.Dir, "dockgate.yaml")

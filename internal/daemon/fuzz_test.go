@@ -5,8 +5,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/daemon"
@@ -64,6 +67,37 @@ func FuzzLoadConfig(f *testing.F) {
 		wait := config.Timeouts
 		if min(wait.Start, wait.List, wait.Call, wait.CallMax, wait.Idle, wait.Stop, config.Patience, config.Approval.Wait) < 0 {
 			t.Errorf("LoadConfig(%q) has negative durations: %+v", text, config)
+		}
+	})
+}
+
+// FuzzProject holds that a project's file is refused in words about it, or
+// says nothing that a project cannot say.
+func FuzzProject(f *testing.F) {
+	for _, text := range configSeeds() {
+		f.Add(text)
+	}
+	f.Add("expose: [meta]\nanticipate: false\nquotas: {max_running: 1}\n")
+	f.Add("discovery: {sources: [{type: custom, path: ../../etc}, {type: custom, path: a/../../b}, {type: vscode}]}\n")
+	o := daemon.Options{Home: "/home/ann", Dir: "/home/ann/project", Env: func(string) (string, bool) { return "", false }}
+	f.Fuzz(func(t *testing.T, text string) {
+		err := daemon.ParseProject("dockgate.yaml", []byte(text), o)
+		if err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				if !strings.HasPrefix(line, "dockgate.yaml:") {
+					t.Errorf("ParseProject(%q) = %v, want the file in each line", text, err)
+				}
+			}
+			return
+		}
+		var said map[string]any
+		if yaml.Unmarshal([]byte(text), &said) != nil {
+			return
+		}
+		for key := range said {
+			if !slices.Contains([]string{"quotas", "expose", "anticipate", "discovery"}, key) {
+				t.Errorf("ParseProject(%q) takes %s", text, key)
+			}
 		}
 	})
 }

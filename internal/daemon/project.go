@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/catalog/source"
 	"github.com/dockgate/dockgate/internal/meta"
 )
@@ -25,9 +26,9 @@ import (
 //     only: true has no effect;
 //   - discovery.cache.ttl is shortened;
 //   - discovery.toolRules take tools away;
-//   - discovery.servers adds servers, and discovery.sources those of files
-//     within the folder; each waits for its approval like any other, and the
-//     user's entry of the same name wins;
+//   - discovery.servers adds servers to choose from, and discovery.sources
+//     those of files within the folder; each waits for its approval like any
+//     other, and the user's entry of the same name wins;
 //   - nothing else can be in it.
 type project struct {
 	Quotas     Quotas       `yaml:"quotas"`
@@ -150,9 +151,7 @@ func (p *project) others() []error {
 func (o Options) within(s Source) (Source, error) {
 	if s.Written == "" {
 		for _, place := range source.Places(source.Type(s.Type), o.Around(nil)) {
-			path := filepath.FromSlash(place)
-			users := inside(o.Dir, o.Home) && inside(o.Home, path) // though the project is around it
-			if inside(o.Dir, path) && !users {
+			if path := filepath.FromSlash(place); o.kindOf(path) == catalog.Project {
 				s.Path = path
 				return s, nil
 			}

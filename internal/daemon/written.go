@@ -26,8 +26,9 @@ func parts() []string {
 	return []string{"access", "roles", "install.env", "discovery.toolRules", "discovery.servers", "discovery.sources"}
 }
 
-// maxWritten bounds what aliases can make of a small file.
-const maxWritten = 1000
+// maxWritten bounds how many nodes are read: aliases can make many of a small
+// file.
+const maxWritten = 10_000
 
 // written returns what stands in a file, by its keys.
 func written(path string, root *yaml.Node) []Setting {
@@ -41,11 +42,12 @@ func written(path string, root *yaml.Node) []Setting {
 type writtenReader struct {
 	path     string
 	settings []Setting
+	nodes    int
 }
 
 func (w *writtenReader) read(key string, n *yaml.Node, line int) {
 	n = resolved(n)
-	if len(w.settings) >= maxWritten || n.Kind == 0 || n.ShortTag() == "!!null" {
+	if w.nodes++; w.nodes > maxWritten || n.Kind == 0 || n.ShortTag() == "!!null" {
 		return
 	}
 	// No key is longer than three words.
