@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/dockgate/dockgate/test/built"
 )
 
 // session runs the demo as a process and returns a client session with it.
@@ -21,11 +22,9 @@ func session(t *testing.T, options *mcp.ClientOptions) *mcp.ClientSession {
 	if runtime.GOOS != "linux" {
 		t.Skip("the demo runs in Linux containers only")
 	}
-	binary := filepath.Join(t.TempDir(), "demo")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	binary, err := built.Program(t.Context(), t.TempDir(), "images/demo")
+	if err != nil {
+		t.Fatal(err)
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, options)
 	s, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: exec.Command(binary)}, nil)

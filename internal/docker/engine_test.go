@@ -28,6 +28,7 @@ import (
 	"github.com/dockgate/dockgate/internal/docker"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest"
+	testengine "github.com/dockgate/dockgate/test/engine"
 )
 
 // probeRef is the image of the probe on the engine under test. It is left
@@ -158,14 +159,7 @@ func buildProbe(engine *docker.Engine, c *client.Client) (v1.Image, sandbox.Imag
 		return nil, sandbox.Image{}, err
 	}
 	defer func() { _ = file.Close() }()
-	loaded, err := c.ImageLoad(ctx, file)
-	if err != nil {
-		return nil, sandbox.Image{}, err
-	}
-	if _, err := io.Copy(io.Discard, loaded); err != nil {
-		return nil, sandbox.Image{}, err
-	}
-	if err := loaded.Close(); err != nil {
+	if err := testengine.Load(ctx, c, file); err != nil {
 		return nil, sandbox.Image{}, err
 	}
 	resolved, err := engine.Resolve(ctx, probeRef, nil)

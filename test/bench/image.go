@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,8 @@ import (
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
+
+	"github.com/dockgate/dockgate/test/engine"
 )
 
 // buildSized builds the image of the server that returns large results. The
@@ -38,7 +39,7 @@ func (w *world) buildSized(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("build %s: %w", sizedImage, err)
 	}
-	return errors.Join(readAnswer(built.Body), built.Body.Close())
+	return errors.Join(engine.Read(built.Body), built.Body.Close())
 }
 
 func imageContext(binary string) (io.Reader, error) {
@@ -63,24 +64,6 @@ func imageContext(binary string) (io.Reader, error) {
 		}
 	}
 	return &archive, files.Close()
-}
-
-// readAnswer reads to the end what the engine says, in which an error may be.
-func readAnswer(answer io.Reader) error {
-	decoder := json.NewDecoder(answer)
-	for {
-		var message struct {
-			Error string `json:"error"`
-		}
-		switch err := decoder.Decode(&message); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		case message.Error != "":
-			return errors.New(message.Error)
-		}
-	}
 }
 
 // hasDemo fails if the image of the demo is not there.

@@ -14,19 +14,18 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/dockgate/dockgate/test/built"
 	"github.com/dockgate/dockgate/test/engine"
 )
 
 // build returns a program of this module.
-func build(t *testing.T, name, folder string) string {
+func build(t *testing.T, folder string) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), name)
-	command := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/dockgate/dockgate/"+folder)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("go build %s: %v\n%s", folder, err, out)
+	file, err := built.Program(t.Context(), t.TempDir(), folder)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return program
+	return file
 }
 
 // needsEngine skips a test without an engine and the demo's image, or fails it
@@ -48,7 +47,7 @@ func needsEngine(t *testing.T) {
 
 func TestWarm(t *testing.T) {
 	needsEngine(t)
-	bench, gateway := build(t, "bench", "test/bench"), build(t, "dockgate", "cmd/dockgate")
+	bench, gateway := build(t, "test/bench"), build(t, "cmd/dockgate")
 	file := filepath.Join(t.TempDir(), "report.json")
 	command := exec.CommandContext(t.Context(), bench, "--only", "warm,catalog", "--pairs", "2", "--gateway", gateway, "--json", file,
 		"--peer", "plain=docker run -i --rm --network none dockgate/demo:latest")
@@ -87,7 +86,7 @@ func TestWarm(t *testing.T) {
 // An interrupt ends the run and everything that it has started.
 func TestInterrupt(t *testing.T) {
 	needsEngine(t)
-	bench, gateway := build(t, "bench", "test/bench"), build(t, "dockgate", "cmd/dockgate")
+	bench, gateway := build(t, "test/bench"), build(t, "cmd/dockgate")
 	dir := t.TempDir()
 	command := exec.CommandContext(t.Context(), bench, "--only", "warm", "--pairs", "100000", "--gateway", gateway)
 	command.Env = append(os.Environ(), "TMPDIR="+dir)
@@ -159,7 +158,7 @@ func running(t *testing.T, path, when string, wanted func(found bool) bool) {
 }
 
 func TestMistakes(t *testing.T) {
-	bench := build(t, "bench", "test/bench")
+	bench := build(t, "test/bench")
 	tests := []struct {
 		args []string
 		want string

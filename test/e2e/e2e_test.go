@@ -20,6 +20,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/store"
 	"github.com/dockgate/dockgate/internal/upstream"
+	"github.com/dockgate/dockgate/test/built"
 	"github.com/dockgate/dockgate/test/engine"
 )
 
@@ -35,11 +36,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	binary = filepath.Join(dir, "dockgate")
-	build := exec.Command("go", "build", "-o", binary, "../../cmd/dockgate")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the gateway: %v\n%s", err, out)
+	if binary, err = built.Program(context.Background(), dir, "cmd/dockgate"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()

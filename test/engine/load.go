@@ -17,6 +17,12 @@ func Load(ctx context.Context, docker *client.Client, image io.Reader) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, answer.Close()) }()
+	return Read(answer)
+}
+
+// Read reads what an engine says of a load or a build to its end, in which an
+// error may be.
+func Read(answer io.Reader) error {
 	decoder := json.NewDecoder(answer)
 	for {
 		var message struct {
