@@ -189,7 +189,7 @@ func (c *Caller) listed(ctx context.Context, r Request, made plan.Plan, info ups
 
 // unlisted lets a server that cannot say what it offers go on with what it
 // offered before, which is marked; without that it gives the reason back.
-func (c *Caller) unlisted(ctx context.Context, r Request, made plan.Plan, info upstream.Info, reason error) error {
+func (c *Caller) unlisted(ctx context.Context, r Request, made plan.Plan, reason error) error {
 	spoken, err := c.Offers.Era(ctx, made.Spec.Program())
 	if err != nil {
 		return err

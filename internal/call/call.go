@@ -346,8 +346,8 @@ func (c *Caller) order(ctx context.Context, r Request, made plan.Plan) fleet.Ord
 	order.Listed = func(ctx context.Context, info upstream.Info, offer upstream.Offer) error {
 		return c.listed(ctx, r, made, info, offer)
 	}
-	order.Unlisted = func(ctx context.Context, info upstream.Info, reason error) error {
-		return c.unlisted(ctx, r, made, info, reason)
+	order.Unlisted = func(ctx context.Context, _ upstream.Info, reason error) error {
+		return c.unlisted(ctx, r, made, reason)
 	}
 	// The server may have been started anew since, and may list other tools.
 	order.Check = func(ctx context.Context) error {
