@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -332,7 +335,27 @@ func (f *flags) mistakes(ctx context.Context) ([]string, error) {
 			lines = append(lines, line)
 		}
 	}
+	slices.SortStableFunc(lines, func(a, b string) int {
+		fileA, lineA := placed(a)
+		fileB, lineB := placed(b)
+		return cmp.Or(cmp.Compare(fileA, fileB), cmp.Compare(lineA, lineB))
+	})
 	return lines, nil
+}
+
+var place = regexp.MustCompile(`^(.*?):(\d+): `)
+
+// placed returns the file and the line that a mistake begins with.
+func placed(mistake string) (file string, line int) {
+	found := place.FindStringSubmatch(mistake)
+	if found == nil {
+		return mistake, 0
+	}
+	line, err := strconv.Atoi(found[2])
+	if err != nil {
+		return mistake, 0
+	}
+	return found[1], line
 }
 
 // idleRules are the rules and patterns without effect on all tools of the

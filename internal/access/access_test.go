@@ -70,6 +70,21 @@ func readers() access.Roles {
 	return access.Roles{Each: map[string]*access.Role{"reader": {Name: "reader"}}}
 }
 
+// TestCurrentRoles holds that the roles of now count where they can change.
+func TestCurrentRoles(t *testing.T) {
+	ann, plain := mint(t, "ann", "writer", time.Time{})
+	now := readers()
+	a := access.New(access.Options{Source: &drawer{tokens: []access.Token{ann}}, Roles: readers(), Current: func() access.Roles { return now }})
+	var refused *access.RefusedError
+	if _, err := a.Authenticate(t.Context(), request(t, "Bearer "+plain.Reveal())); !errors.As(err, &refused) || refused.Status != http.StatusForbidden {
+		t.Errorf("Authenticate with a role that there is not = %v, want it refused", err)
+	}
+	now = access.Roles{Each: map[string]*access.Role{"writer": {Name: "writer"}}}
+	if got, err := a.Authenticate(t.Context(), request(t, "Bearer "+plain.Reveal())); err != nil || got.Principal.Role != "writer" {
+		t.Errorf("Authenticate once there is the role = %+v, %v, want it let in", got, err)
+	}
+}
+
 func TestAuthenticate(t *testing.T) {
 	ann, annPlain := mint(t, "ann", "reader", time.Time{})
 	old, oldPlain := mint(t, "old", "", time.Now())
