@@ -280,8 +280,16 @@ func (d *Daemon) approved() []string {
 	return slices.Compact(names)
 }
 
-// unlock fills in the secrets of a Spec.
+// unlock fills in the secrets of a Spec, and of its helpers.
 func (d *Daemon) unlock(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error) {
+	spec.Helpers = slices.Clone(spec.Helpers)
+	for i, h := range spec.Helpers {
+		unlocked, err := d.unlock(ctx, h.Spec)
+		if err != nil {
+			return sandbox.Spec{}, err
+		}
+		spec.Helpers[i].Spec = unlocked
+	}
 	needs := make([]secret.Need, len(spec.Secrets))
 	for i, s := range spec.Secrets {
 		needs[i] = secret.Need{Ref: secret.Ref{Name: s.Name, Env: s.From}, Required: s.Required, Instructions: s.Instructions}

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"sync"
 
@@ -69,7 +70,9 @@ type Engine struct {
 	lease  *lease // nil until the first Start
 	// live has every process between its start and its removal, by its id.
 	live map[string]sandbox.Process
-	logs map[string]*logFile // by server, while one of its containers is live
+	// groups has every server with helpers between its start and its removal.
+	groups map[*group]struct{}
+	logs   map[string]*logFile // by server, while one of its containers is live
 	// begun and ended count the calls of Start, so that a sweep knows whether a
 	// container that is not in live may still get there.
 	begun, ended int
@@ -111,6 +114,7 @@ func Connect(_ context.Context, o Options) (*Engine, error) {
 		log:       log,
 		oom:       newOOMWatch(api, log),
 		live:      make(map[string]sandbox.Process),
+		groups:    make(map[*group]struct{}),
 		logs:      make(map[string]*logFile),
 	}, nil
 }
@@ -139,17 +143,25 @@ func (e *Engine) Close() error {
 
 func (e *Engine) stopAll() error {
 	e.mu.Lock()
-	running := make([]sandbox.Process, 0, len(e.live))
-	for _, p := range e.live {
+	alone := maps.Clone(e.live)
+	running := make([]sandbox.Process, 0, len(e.live)+len(e.groups))
+	for g := range e.groups { // each ends its own members in their order
+		running = append(running, g)
+		for _, m := range g.helpers {
+			delete(alone, m.process.ID())
+		}
+		delete(alone, g.ID())
+	}
+	for _, p := range alone {
 		running = append(running, p)
 	}
 	e.mu.Unlock()
 	errs := make([]error, len(running))
-	var group sync.WaitGroup
+	var all sync.WaitGroup
 	for i, p := range running {
-		group.Go(func() { errs[i] = p.Close() })
+		all.Go(func() { errs[i] = p.Close() })
 	}
-	group.Wait()
+	all.Wait()
 	e.oom.close()
 	return errors.Join(errs...)
 }

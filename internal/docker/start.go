@@ -31,11 +31,22 @@ const (
 // context ends before Start has returned, Start undoes what it made; after
 // that the context does not matter any more.
 //
-// The errors are [*StartError] and [*EngineError].
+// Helpers of the Spec are started before it, each when the one before is ready;
+// they end with the server, and the server with them.
+//
+// The errors are [*StartError], [*HelperError] and [*EngineError].
 func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
 	if spec.Exec != "" {
 		return e.startExec(ctx, spec)
 	}
+	if len(spec.Helpers) > 0 {
+		return e.startGroup(ctx, spec)
+	}
+	return e.startOne(ctx, spec, place{})
+}
+
+// startOne starts one container in its place.
+func (e *Engine) startOne(ctx context.Context, spec sandbox.Spec, at place) (sandbox.Process, error) {
 	owner, end, err := e.begin()
 	if err != nil {
 		return nil, &StartError{Server: spec.Server, Err: err}
@@ -46,6 +57,7 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process,
 	if err != nil {
 		return nil, &StartError{Server: spec.Server, Err: err}
 	}
+	at.settle(&options)
 	log, err := e.openLog(spec.Server)
 	if err != nil {
 		return nil, &StartError{Server: spec.Server, Err: err}
@@ -58,7 +70,7 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process,
 		gone:   make(chan struct{}),
 	}
 	p.afterEOF, p.afterTerm = spec.Ladder()
-	p.logged = spec.HTTP != nil
+	p.logged = spec.HTTP != nil || at.helper != nil
 	if err := p.start(ctx, options); err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)

@@ -186,12 +186,11 @@ func Supported(entry catalog.Server) error {
 	switch entry.Runs() {
 	case catalog.KindUnsupported:
 		reason = entry.Unsupported
-	case catalog.KindRemote, catalog.KindProgram, catalog.KindExec:
+	case catalog.KindContainer, catalog.KindRemote, catalog.KindProgram, catalog.KindExec:
 	case catalog.KindTools:
 		reason = refused(entry)
-	case catalog.KindContainer:
 		if len(entry.Helpers) > 0 {
-			reason = "servers that need other containers (" + helpers(entry) + ") are not supported yet"
+			reason = "containers for each call cannot have helpers"
 		}
 	}
 	if reason == "" {
@@ -216,14 +215,6 @@ func refused(entry catalog.Server) string {
 	return strings.Join(reasons, "; ")
 }
 
-func helpers(entry catalog.Server) string {
-	names := make([]string, len(entry.Helpers))
-	for i, helper := range entry.Helpers {
-		names[i] = helper.Name
-	}
-	return strings.Join(names, ", ")
-}
-
 func (p *Planner) compile(ctx context.Context, who principal.Principal, entry catalog.Server, images map[string]sandbox.Image, forgotten int) (Plan, error) {
 	settings, err := p.Settings.Settings(ctx, who, entry.Name)
 	if err != nil {
@@ -237,6 +228,9 @@ func (p *Planner) compile(ctx context.Context, who principal.Principal, entry ca
 		spec, err = sandbox.CompileTools(entry, settings, images, p.Host)
 	default:
 		spec, err = sandbox.Compile(entry, settings, images[p.Sources(entry)[0]], p.Host)
+		if err == nil {
+			spec.Helpers, err = sandbox.CompileHelpers(entry, settings, images, p.Host)
+		}
 	}
 	if err != nil {
 		return Plan{}, err

@@ -29,6 +29,9 @@ servers:
     image: mcp/gitlab:1
   away:
     remote: {url: "https://example.com/mcp"}
+  webshop:
+    image: "web:1"
+    helpers: [{name: db, image: "db:1", ready: started}]
   box:
     tools:
       - {name: a, run: {image: "one:1"}}
@@ -211,6 +214,21 @@ func TestTools(t *testing.T) {
 	want := `server "engine" cannot be run: its tool "docker" is not run: it mounts the engine's socket, which is the right to everything on this machine`
 	if err := plan.Supported(entry); err == nil || err.Error() != want {
 		t.Errorf("Supported(engine) = %v, want %s", err, want)
+	}
+}
+
+// A server has the images of its helpers too.
+func TestHelpers(t *testing.T) {
+	d := newDesk(t)
+	made, err := d.Prepare(t.Context(), principal.Local, "webshop", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"web:1", "db:1"}, d.ensured); diff != "" {
+		t.Errorf("images made present (-want +got):\n%s", diff)
+	}
+	if len(made.Spec.Helpers) != 1 || made.Spec.Helpers[0].Spec.Image.Pin != imageOf("db:1").Pin || len(made.Grant.Helpers) != 1 {
+		t.Errorf("Prepare() = %+v, want the helper of its image", made.Spec.Helpers)
 	}
 }
 

@@ -65,12 +65,23 @@ func (p *Planner) Sources(entry catalog.Server) []string {
 	case catalog.KindProgram:
 		runtime := p.runtime(entry.Program.Runtime)
 		if entry.Program.File != "" {
-			return []string{runtime}
+			return beside(entry, runtime)
 		}
-		return []string{Package{Program: *entry.Program, Runtime: runtime}.ref()}
+		return beside(entry, Package{Program: *entry.Program, Runtime: runtime}.ref())
 	case catalog.KindContainer, catalog.KindUnsupported:
 	}
-	return []string{entry.Image}
+	return beside(entry, entry.Image)
+}
+
+// beside returns the source of a server's image and those of its helpers.
+func beside(entry catalog.Server, source string) []string {
+	sources := []string{source}
+	for _, h := range entry.Helpers {
+		if !slices.Contains(sources, h.Image) {
+			sources = append(sources, h.Image)
+		}
+	}
+	return sources
 }
 
 // The images of runtimes for which no catalog names another: the smallest of

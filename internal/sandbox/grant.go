@@ -53,6 +53,8 @@ type Grant struct {
 	Runs     []RunGrant `json:"runs,omitempty"`
 	LeftOut  []LeftOut  `json:"left_out,omitempty"`
 	Settings []string   `json:"settings,omitempty"`
+	// Helpers are containers beside the server.
+	Helpers []HelperGrant `json:"helpers,omitempty"`
 	// Unenforced are limits that this engine does not enforce, in its words.
 	Unenforced []string `json:"unenforced,omitempty"`
 }
@@ -90,6 +92,7 @@ func NewGrant(entry catalog.Server, spec Spec, unenforced []string) Grant {
 		}
 		grant.Secrets = append(grant.Secrets, name)
 	}
+	grant.Helpers = helperGrants(entry, spec)
 	if len(spec.Runs)+len(spec.LeftOut) > 0 {
 		grant.describeRuns(entry, spec)
 	}
@@ -128,7 +131,11 @@ func (g Grant) Lines() []string {
 	for _, line := range g.ExtraHosts {
 		lines = append(lines, "host:      "+line)
 	}
-	return append(lines, g.inside()...)
+	lines = append(lines, g.inside()...)
+	for _, h := range g.Helpers {
+		lines = append(lines, h.lines()...)
+	}
+	return lines
 }
 
 // line describes a mount; of names what it belongs to, if there are several.
@@ -228,6 +235,9 @@ func (g Grant) network() string {
 	text := "none"
 	if g.Network == catalog.NetworkFull {
 		text = "full"
+	}
+	if len(g.Helpers) > 0 {
+		text += ", and one that only its helpers share"
 	}
 	switch g.Requested.Mode {
 	case catalog.NetworkAllow:

@@ -158,12 +158,17 @@ func (s Spec) Call(r Run, arguments map[string]any) (Spec, error) {
 	return call, nil
 }
 
-// Reserved is the memory in bytes that the server may use at most.
+// Reserved is the memory in bytes that the server may use at most, its helpers
+// included.
 func (s Spec) Reserved() int64 {
+	memory := s.Limits.Memory
 	if len(s.Runs) > 0 {
-		return RunsAtOnce * s.Limits.Memory
+		memory *= RunsAtOnce
 	}
-	return s.Limits.Memory
+	for _, h := range s.Helpers {
+		memory += h.Spec.Limits.Memory
+	}
+	return memory
 }
 
 // A RunGrant is what a person approves of a tool that has a container of its
@@ -239,5 +244,6 @@ func (g Grant) runLines() []string {
 // Local reports that something of the grant is an image that no registry has,
 // so that it means nothing on another engine.
 func (g Grant) Local() bool {
-	return g.Pin.Kind == LocalID || slices.ContainsFunc(g.Runs, func(r RunGrant) bool { return r.Pin.Kind == LocalID })
+	return g.Pin.Kind == LocalID || slices.ContainsFunc(g.Helpers, func(h HelperGrant) bool { return h.Grant.Pin.Kind == LocalID }) ||
+		slices.ContainsFunc(g.Runs, func(r RunGrant) bool { return r.Pin.Kind == LocalID })
 }

@@ -48,6 +48,9 @@ type Spec struct {
 	LeftOut []LeftOut `json:"left_out,omitempty"`
 	// Settings are for the templates of Runs.
 	Settings map[string]any `json:"settings,omitempty"`
+	// Helpers run beside the server, on a network of their own. They are started
+	// first, in their order.
+	Helpers []Helper `json:"helpers,omitempty"`
 	// NoInput says that the container's stdin is empty.
 	NoInput bool `json:"no_input,omitempty"`
 	// Beside is the id of a container whose network and processes this one

@@ -1,0 +1,258 @@
+package docker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/sandbox"
+	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest/probe"
+)
+
+// helper is the probe beside a server.
+func helper(image sandbox.Image, name string, ready catalog.Ready, command ...string) sandbox.Helper {
+	spec := probeSpec(image, command...)
+	spec.NoInput = true
+	return sandbox.Helper{Name: name, Ready: ready, Spec: spec}
+}
+
+// standing lists the containers and networks of a state.
+func standing(t *testing.T, c *client.Client, state string) []string {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	ours := make(client.Filters).Add("label", "dockgate.state="+state)
+	var found []string
+	containers, err := c.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: ours})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range containers.Items {
+		found = append(found, "container "+item.Command)
+	}
+	networks, err := c.NetworkList(ctx, client.NetworkListOptions{Filters: ours})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range networks.Items {
+		kind := "network"
+		if item.Internal {
+			kind = "internal network"
+		}
+		found = append(found, kind)
+	}
+	slices.Sort(found)
+	return found
+}
+
+func stateOf(t *testing.T) docker.Options {
+	t.Helper()
+	dir := t.TempDir()
+	return docker.Options{Dir: dir, State: "test-" + strings.ToLower(filepath.Base(filepath.Dir(dir))), ConfigDir: t.TempDir(), Host: os.Getenv("DOCKER_HOST")}
+}
+
+func TestHelpers(t *testing.T) {
+	_, image := probeImage(t)
+	c := api(t)
+	options := stateOf(t)
+	engine := connect(t, options)
+	healthy := helper(image, "asked", catalog.ReadyHealthy, probe.Deaf)
+	healthy.Health = &catalog.Health{Test: []string{"/probe", probe.Exit, "0"}}
+	spec := probeSpec(image, probe.Look)
+	spec.Helpers = []sandbox.Helper{
+		helper(image, "db", catalog.ReadyStarted, probe.Deaf),
+		helper(image, "migrate", catalog.ReadyCompleted, probe.Look),
+		healthy,
+	}
+	p, err := engine.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report probe.Report
+	if err := json.NewDecoder(p).Decode(&report); err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Interfaces) != 2 || report.WritableRoot {
+		t.Errorf("the server has the interfaces %v, want lo and one of the network", report.Interfaces)
+	}
+	if got := standing(t, c, options.State); !slices.Contains(got, "internal network") || len(got) < 3 {
+		t.Errorf("the engine has %q, want the helpers and an internal network", got)
+	}
+	for range 2 {
+		if err := p.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	}
+	if got := standing(t, c, options.State); len(got) > 0 {
+		t.Errorf("after Close the engine has %q, want nothing", got)
+	}
+
+	spec.Command, spec.Network = []string{probe.Echo}, catalog.NetworkFull
+	if _, err := engine.Start(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if got := standing(t, c, options.State); !slices.Contains(got, "network") {
+		t.Errorf("the engine has %q, want a network that leads out", got)
+	}
+	if err := engine.Close(); err != nil {
+		t.Errorf("Engine.Close() = %v", err)
+	}
+	if got := standing(t, c, options.State); len(got) > 0 {
+		t.Errorf("after the engine's Close there is %q, want nothing", got)
+	}
+}
+
+// Helpers are confined as servers are.
+func TestHelpersAreConfined(t *testing.T) {
+	_, image := probeImage(t)
+	c := api(t)
+	engine := connect(t, stateOf(t))
+	spec := probeSpec(image, probe.Echo)
+	spec.Helpers = []sandbox.Helper{helper(image, "db", catalog.ReadyStarted, probe.Deaf)}
+	p, err := engine.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, err := engine.Running(t.Context())
+	if err != nil || len(running) != 2 {
+		t.Fatalf("Running() = %+v, %v, want two", running, err)
+	}
+	for _, r := range running {
+		found, err := c.ContainerInspect(t.Context(), r.ID, client.ContainerInspectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		host := found.Container.HostConfig
+		if host.Privileged || !host.ReadonlyRootfs || !host.AutoRemove || !slices.Equal(host.CapDrop, []string{"ALL"}) || len(host.CapAdd) > 0 ||
+			!slices.Contains(host.SecurityOpt, "no-new-privileges") || len(host.PortBindings) > 0 || host.Memory != spec.Limits.Memory ||
+			len(found.Container.NetworkSettings.Networks) != 1 {
+			t.Errorf("container %s is not confined: %+v", r.ID, host)
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A helper that does not get ready fails the start, and nothing is left.
+func TestHelpersFail(t *testing.T) {
+	_, image := probeImage(t)
+	c := api(t)
+	options := stateOf(t)
+	engine := connect(t, options)
+	never := helper(image, "db", catalog.ReadyHealthy, probe.Deaf)
+	never.Health = &catalog.Health{Test: []string{"CMD-SHELL", "no shell here"}}
+	gone := helper(image, "db", catalog.ReadyHealthy, probe.Exit, "4")
+	gone.Health = never.Health
+	missing := helper(image, "db", catalog.ReadyStarted, probe.Deaf)
+	missing.Spec.Image.Pin.Digest = "sha256:" + strings.Repeat("0", 64)
+	tests := []struct {
+		name   string
+		helper sandbox.Helper
+		want   string
+	}{
+		{"does not complete", helper(image, "db", catalog.ReadyCompleted, probe.Exit, "3"), `its helper "db" exited with code 3: leaving`},
+		{"is too slow", helper(image, "db", catalog.ReadyCompleted, probe.Deaf), `its helper "db" has not completed in time`},
+		{"never works", never, `its helper "db" is not healthy in time`},
+		{"exits", gone, `its helper "db" exited with code 4: leaving`},
+		{"cannot be asked", helper(image, "db", catalog.ReadyHealthy, probe.Deaf), `its helper "db" has no health check`},
+		{"has no image", missing, "no such image"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			spec := probeSpec(image, probe.Echo)
+			tt.helper.Spec.Stop = time.Second
+			spec.Helpers = []sandbox.Helper{helper(image, "first", catalog.ReadyStarted, probe.Deaf), tt.helper}
+			_, err := engine.Start(ctx, spec)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Start() = %v, want %s", err, tt.want)
+			}
+			var failed *docker.HelperError
+			if strings.Contains(tt.want, "in time") && (!errors.As(err, &failed) || !errors.Is(err, context.DeadlineExceeded)) {
+				t.Errorf("Start() = %v, want a HelperError for the time", err)
+			}
+			if got := standing(t, c, options.State); len(got) > 0 {
+				t.Errorf("after a failed start the engine has %q, want nothing", got)
+			}
+		})
+	}
+	t.Run("the server has no image", func(t *testing.T) {
+		spec := probeSpec(image, probe.Echo)
+		spec.Image.Pin = missing.Spec.Image.Pin
+		spec.Helpers = []sandbox.Helper{helper(image, "first", catalog.ReadyStarted, probe.Deaf)}
+		if _, err := engine.Start(t.Context(), spec); err == nil {
+			t.Error("Start() = nil, want an error")
+		}
+		if got := standing(t, c, options.State); len(got) > 0 {
+			t.Errorf("after a failed start the engine has %q, want nothing", got)
+		}
+	})
+}
+
+// Without its helper a server ends, and says why.
+func TestHelperEnds(t *testing.T) {
+	_, image := probeImage(t)
+	engine := connect(t, stateOf(t))
+	spec := probeSpec(image, probe.Echo)
+	spec.Helpers = []sandbox.Helper{helper(image, "db", catalog.ReadyStarted, probe.Deaf)}
+	p, err := engine.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, err := engine.Running(t.Context())
+	if err != nil || len(running) != 2 {
+		t.Fatalf("Running() = %+v, %v, want two", running, err)
+	}
+	at := slices.IndexFunc(running, func(r docker.Container) bool { return r.ID != p.ID() })
+	if err := engine.Stop(t.Context(), running[at].ID); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-p.Done():
+	case <-time.After(30 * time.Second):
+		t.Fatal("the server goes on without its helper")
+	}
+	if got := p.Exit().Reason; !strings.Contains(got, `its helper "db"`) {
+		t.Errorf("Exit() = %q, want the helper's end", got)
+	}
+	if err := p.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+}
+
+// What a killed gateway leaves of a group goes with the next gateway, the
+// network too.
+func TestKilledGatewayWithHelpers(t *testing.T) {
+	_, image := probeImage(t)
+	c := api(t)
+	options := stateOf(t)
+	spec := probeSpec(image, probe.Stubborn)
+	spec.Helpers = []sandbox.Helper{helper(image, "db", catalog.ReadyStarted, probe.Deaf)}
+	id := killedGateway(t, order{options, spec})
+	if got := standing(t, c, options.State); len(got) != 3 {
+		t.Fatalf("the killed gateway has left %q, want two containers and a network", got)
+	}
+	swept, err := connect(t, options).Sweep(t.Context())
+	if err != nil {
+		t.Errorf("Sweep() = %v", err)
+	}
+	for _, kind := range []docker.Kind{docker.ContainerObject, docker.NetworkObject} {
+		if !slices.ContainsFunc(swept, func(s docker.Swept) bool { return s.Kind == kind && s.Server == "probe" }) {
+			t.Errorf("Sweep() = %+v, want a %s of %s", swept, kind, id)
+		}
+	}
+	if got := standing(t, c, options.State); len(got) > 0 {
+		t.Errorf("after the sweep the engine has %q, want nothing", got)
+	}
+}
