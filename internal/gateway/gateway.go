@@ -158,7 +158,7 @@ func unlessLeft(err error) error {
 	switch {
 	case errors.Is(err, mcp.ErrConnectionClosed), errors.Is(err, io.EOF):
 		return nil
-	case errors.Is(err, os.ErrClosed): // by us, while a read was under way
+	case errors.Is(err, os.ErrClosed), errors.Is(err, io.ErrClosedPipe): // by us, while a read or a write was under way
 		return nil
 	case errors.As(err, &closing) && closing.Code == codeClosing:
 		return nil

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/dockgate/dockgate/internal/catalog"
@@ -128,18 +129,26 @@ func TestRelayIsConfined(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = api.Close() }()
+	// The server is the one that has a network of its own, which is none.
+	containers := make([]container.InspectResponse, len(running))
+	for i, c := range running {
+		found, err := api.ContainerInspect(t.Context(), c.ID, client.ContainerInspectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		containers[i] = found.Container
+	}
+	slices.SortFunc(containers, func(a, b container.InspectResponse) int {
+		return strings.Compare(string(b.HostConfig.NetworkMode), string(a.HostConfig.NetworkMode))
+	})
 	for i, want := range []struct {
 		network, pid string
 		added        []string
 	}{
 		{"none", "", nil},
-		{"container:" + running[0].ID, "container:" + running[0].ID, []string{"KILL"}},
+		{"container:" + containers[0].ID, "container:" + containers[0].ID, []string{"KILL"}},
 	} {
-		found, err := api.ContainerInspect(t.Context(), running[i].ID, client.ContainerInspectOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := found.Container.HostConfig
+		got := containers[i].HostConfig
 		added := make([]string, 0, len(got.CapAdd))
 		for _, name := range got.CapAdd {
 			added = append(added, strings.TrimPrefix(name, "CAP_"))
