@@ -108,7 +108,11 @@ func listCatalog(cmd *cobra.Command, d *daemon.Daemon, out output) error {
 		rows = append(rows, []string{listed.Name, mark, listed.standing(), listed.Origin.Catalog, shorten(listed.Description, 60)})
 	}
 	return out.print(cmd, servers, func() error {
-		return writeTable(cmd.OutOrStdout(), []string{"NAME", "ACTIVE", "STATE", "CATALOG", "DESCRIPTION"}, rows)
+		header := []string{"NAME", "ACTIVE", "STATE", "CATALOG", "DESCRIPTION"}
+		if width := columnsOf(cmd.OutOrStdout()); width > 0 {
+			shortenLast(header, rows, width)
+		}
+		return writeTable(cmd.OutOrStdout(), header, rows)
 	})
 }
 

@@ -180,6 +180,25 @@ func TestShorten(t *testing.T) {
 	}
 }
 
+func TestShortenLast(t *testing.T) {
+	header := []string{"NAME", "TEXT"}
+	tests := []struct {
+		width int
+		want  string
+	}{
+		{80, "one two three four five six"},
+		{34, "one two three four five six"}, // exactly
+		{33, "one two three four five…"},
+		{5, "one two three four…"}, // some words are left
+	}
+	for _, tt := range tests {
+		rows := [][]string{{"name", "one two three four five six"}}
+		if shortenLast(header, rows, tt.width); rows[0][1] != tt.want {
+			t.Errorf("shortenLast(%d) = %q, want %q", tt.width, rows[0][1], tt.want)
+		}
+	}
+}
+
 func TestShortImage(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0123456789", 7)
 	tests := map[string]string{

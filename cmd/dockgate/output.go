@@ -40,9 +40,12 @@ func (o output) print(cmd *cobra.Command, value any, people func() error) error 
 	return people()
 }
 
+// columnGap is how many spaces are between the columns of a table.
+const columnGap = 3
+
 // writeTable writes rows below a header, in columns.
 func writeTable(w io.Writer, header []string, rows [][]string) error {
-	columns := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	columns := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
 	for _, row := range append([][]string{header}, rows...) {
 		cells := make([]string, len(row))
 		for i, cell := range row {
@@ -53,6 +56,22 @@ func writeTable(w io.Writer, header []string, rows [][]string) error {
 		}
 	}
 	return columns.Flush()
+}
+
+// shortenLast cuts the last column of a table, so that its lines fit width.
+// A few words of it are left in any case.
+func shortenLast(header []string, rows [][]string, width int) {
+	last := len(header) - 1
+	for column := range last {
+		widest := len([]rune(header[column]))
+		for _, row := range rows {
+			widest = max(widest, len([]rune(row[column])))
+		}
+		width -= widest + columnGap
+	}
+	for _, row := range rows {
+		row[last] = shorten(row[last], max(width, 20))
+	}
 }
 
 // tell prints a line of talk.

@@ -129,6 +129,18 @@ func isTerminal(w any) bool {
 	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file descriptor is an int
 }
 
+// columnsOf returns how wide a terminal is; 0 of anything else.
+func columnsOf(w any) int {
+	if !isTerminal(w) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(w.(*os.File).Fd())) //nolint:gosec,forcetypeassert // a terminal is a file
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
 // clean replaces what a terminal would obey or hide: names and logs come from
 // servers that nobody trusts.
 func clean(text string) string {
