@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -62,6 +63,12 @@ func (p place) settle(options *client.ContainerCreateOptions) {
 	if p.network == "" {
 		return
 	}
+	if options.HostConfig.NetworkMode == "none" {
+		// Older engines pass questions for other names on to a resolver of the
+		// host's loopback, also from networks that lead nowhere (CVE-2024-29018).
+		// One that is named is asked from inside, where none can be reached.
+		options.HostConfig.DNS = []netip.Addr{netip.AddrFrom4(nowhere())}
+	}
 	options.HostConfig.NetworkMode = container.NetworkMode(p.network)
 	if p.helper == nil {
 		return
@@ -84,6 +91,9 @@ func (p place) settle(options *client.ContainerCreateOptions) {
 	}
 	options.Config.Healthcheck = check
 }
+
+// nowhere is an address that documentation has for itself (RFC 5737).
+func nowhere() [4]byte { return [4]byte{192, 0, 2, 1} }
 
 // A group is a server with the containers beside it and their network. It ends
 // as one: where a helper ends by itself, so does the server.

@@ -134,7 +134,7 @@ func TestHelpersAreConfined(t *testing.T) {
 		host := found.Container.HostConfig
 		if host.Privileged || !host.ReadonlyRootfs || !host.AutoRemove || !slices.Equal(host.CapDrop, []string{"ALL"}) || len(host.CapAdd) > 0 ||
 			!slices.Contains(host.SecurityOpt, "no-new-privileges") || len(host.PortBindings) > 0 || host.Memory != spec.Limits.Memory ||
-			len(found.Container.NetworkSettings.Networks) != 1 {
+			len(found.Container.NetworkSettings.Networks) != 1 || len(host.DNS) != 1 || host.DNS[0].String() != "192.0.2.1" {
 			t.Errorf("container %s is not confined: %+v", r.ID, host)
 		}
 	}
