@@ -217,8 +217,9 @@ func newGateway(f *flags) *cobra.Command {
 		Short:  "Serve the clients that share a gateway",
 		Hidden: true,
 		Long: `Serve the clients that share the gateway of a state folder, until none has been
-there for a while. "dockgate serve --share" starts it when it is needed.` + exits + `
-3 if another serves them already.`,
+there for a while. "dockgate serve --share" starts it when it is needed.
+
+Exit codes: 0 done, 1 failed, 2 used wrongly, 3 another serves them already.`,
 		Example: `  dockgate gateway --idle 1m`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
