@@ -34,7 +34,7 @@ func users(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := api.ContainerRemove(context.WithoutCancel(t.Context()), created.ID, client.ContainerRemoveOptions{Force: true}); err != nil {
+		if _, err := api.ContainerRemove(context.WithoutCancel(t.Context()), created.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -232,7 +232,7 @@ func TestSweepByLabels(t *testing.T) {
 		}
 		ids[tt.name] = created.ID
 		t.Cleanup(func() {
-			_, _ = c.ContainerRemove(context.WithoutCancel(t.Context()), created.ID, client.ContainerRemoveOptions{Force: true})
+			_, _ = c.ContainerRemove(context.WithoutCancel(t.Context()), created.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		})
 	}
 	labels := map[string]string{

@@ -65,7 +65,7 @@ func (w *world) close(ctx context.Context) error {
 		All: true, Filters: make(client.Filters).Add("label", label+"="+w.id),
 	})
 	for _, c := range found.Items {
-		_, removed := w.engine.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true})
+		_, removed := w.engine.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		err = errors.Join(err, removed)
 	}
 	if w.dir != "" {
