@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 )
 
 // DefaultLimit is the longest line that a [Reader] accepts unless told
@@ -198,11 +199,27 @@ func (r *Reader) discard(line []byte, err error) error {
 	return &LineError{Limit: r.limit, ID: responseID(head, tail)}
 }
 
+// Whoever sends a line that is too long waits for us, and not the others who
+// share the machine for him: what is skipped is read at some 60 MB/s.
+const (
+	skipAtOnce = 64 << 10
+	skipPause  = time.Millisecond
+)
+
 // skip reads up to the next line break and returns the end of tail and what it
 // read.
 func (r *Reader) skip(tail []byte) ([]byte, error) {
+	pause := time.NewTimer(skipPause)
+	defer pause.Stop()
+	read := 0
 	for {
+		if read >= skipAtOnce {
+			read = 0
+			<-pause.C
+			pause.Reset(skipPause)
+		}
 		chunk, err := r.lines.ReadSlice('\n')
+		read += len(chunk)
 		tail = append(tail, chunk...)
 		tail = append(tail[:0], tail[max(0, len(tail)-ends):]...)
 		if !errors.Is(err, bufio.ErrBufferFull) {
