@@ -151,8 +151,24 @@ new_build() {
 	mv "$work/dockerd" "$work/runc" "$cache/"
 }
 
+# The rules of the engine beside it drop the packets of networks that it does
+# not know, also those between two containers of one network, which this lets
+# pass.
+bridged="-m physdev --physdev-is-bridged -m comment --comment dockgate-new -j ACCEPT"
+
+new_open() {
+	# shellcheck disable=SC2086 # the words of a rule
+	if iptables -n -L DOCKER-USER >/dev/null 2>&1 && ! iptables -C DOCKER-USER $bridged 2>/dev/null; then
+		iptables -I DOCKER-USER $bridged
+	fi
+}
+
+# shellcheck disable=SC2086 # the words of a rule
+new_close() { iptables -D DOCKER-USER $bridged 2>/dev/null || true; }
+
 new_start() {
 	mkdir -p "$new_run"
+	new_open
 	if found=$(version "unix://$new_socket"); then
 		echo "engine: using $found at unix://$new_socket"
 		return
@@ -176,6 +192,7 @@ new_start() {
 
 new_stop() {
 	end "$new_run/dockerd.pid" "$new_run/dockerd.log"
+	new_close
 	ip link delete "$new_bridge" 2>/dev/null || true
 }
 
