@@ -46,6 +46,7 @@ var unknownField = regexp.MustCompile(`^field (.*) not found in type [\w.]+$`)
 
 // yamlMistake is one of the decoder's sentences, with its line at the place.
 func yamlMistake(path, text string) *ConfigError {
+	text = strings.ReplaceAll(text, "\n", `\n`) // a mistake is a line, and the value in it may be several
 	mistake := &ConfigError{Place: path, Problem: text}
 	if head, rest, ok := strings.Cut(text, ": "); ok {
 		if line, err := strconv.Atoi(strings.TrimPrefix(head, "line ")); err == nil {
