@@ -115,7 +115,7 @@ func local(document any) bool {
 					return false
 				}
 			}
-			if !local(member) {
+			if disguised(name) || !localMember(name, member) {
 				return false
 			}
 		}
@@ -127,6 +127,38 @@ func local(document any) bool {
 		}
 	}
 	return true
+}
+
+// localMember is local for a member of a schema. Some are maps whose names are
+// no keywords.
+func localMember(name string, member any) bool {
+	named, isMap := member.(map[string]any)
+	if !isMap || !slices.Contains([]string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}, name) {
+		return local(member)
+	}
+	for _, inner := range named {
+		if !local(inner) {
+			return false
+		}
+	}
+	return true
+}
+
+// disguised reports whether a name is a keyword but for its case. The
+// validator's decoder takes it for that keyword; nothing here does.
+func disguised(name string) bool {
+	return slices.ContainsFunc(keywords(), func(keyword string) bool {
+		return name != keyword && strings.EqualFold(name, keyword)
+	})
+}
+
+func keywords() []string {
+	return []string{
+		"$id", "id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveAnchor", "$recursiveRef", "$ref", "$defs", "definitions",
+		"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies", "properties", "patternProperties",
+		"additionalProperties", "propertyNames", "unevaluatedProperties", "items", "additionalItems", "prefixItems", "contains",
+		"unevaluatedItems", "type",
+	}
 }
 
 // types are those that JSON Schema has.

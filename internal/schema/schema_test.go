@@ -142,6 +142,8 @@ func hostile() map[string]string {
 		"encoded":      `{"$ref":"#/%24defs/x","$defs":{"x":{"$ref":"#/$defs/x"}}}`,
 		"escaped":      `{"$ref":"#/$defs/a~1b","$defs":{"a/b":{"$ref":"#/$defs/a~1b"}}}`,
 		"dynamic":      `{"$dynamicRef":"#"}`,
+		"disguised":    `{"$dYnAmiCref":"#"}`,
+		"a disguise":   `{"properties":{"a":{"ANYOF":[{"$REF":"#/properties/a"}]}}}`,
 		"an anchor":    `{"$anchor":"a","allOf":[{"$ref":"#a"}]}`,
 		"dependent":    `{"dependentSchemas":{"a":{"$ref":"#"}}}`,
 		"doubling":     `{"$ref":"#/$defs/d0","$defs":{` + doubling.String() + `"d60":{}}}`,
