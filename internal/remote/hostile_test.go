@@ -403,6 +403,33 @@ func TestServerRestarts(t *testing.T) {
 	}
 }
 
+// A request that the server refused because it does not know the session can
+// be sent again, also when the stream of the server's messages met it first.
+func TestServerRestartsBehindStream(t *testing.T) {
+	inner := streamable(newServer(), upstream.Legacy)
+	told := make(chan struct{})
+	p := newPlace(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // a short one is no call
+		switch {
+		case r.Method == http.MethodGet:
+			http.Error(w, "no such session", http.StatusNotFound)
+			close(told)
+		case bytes.Contains(body, []byte("tools/call")):
+			<-told
+			http.Error(w, "no such session", http.StatusNotFound)
+		default:
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			inner.ServeHTTP(w, r)
+		}
+	}))
+	s := converse(t, dial(t, remote.Address{URL: p.URL}, remote.Options{}), upstream.Options{Era: upstream.Legacy})
+	_, err := s.Call(t.Context(), "tools/call", json.RawMessage(`{"name":"echo","arguments":{}}`), nil)
+	var lost *upstream.LostError
+	if !errors.As(err, &lost) || lost.Delivered || !strings.Contains(err.Error(), "ended the session") {
+		t.Errorf("a call in a session that has ended = %v, want a lost session, and that it can be sent again", err)
+	}
+}
+
 // The stream of the server's own messages is opened again when it breaks.
 func TestStreamBreaks(t *testing.T) {
 	inner := newServer()

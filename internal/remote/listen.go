@@ -40,7 +40,7 @@ func (s *stream) listen(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, errSessionGone):
-			s.fail(err)
+			s.gone()
 			return
 		case errors.Is(err, errNoStream), errors.As(err, &other),
 			errors.As(err, &status) && status.Code < http.StatusInternalServerError && status.Code != http.StatusTooManyRequests:

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,9 @@ const (
 	// lingering is how long the rest of an answer may take, so that its
 	// connection can be used again.
 	lingering = time.Second
+	// patience is how long requests on their way may take to meet the end of
+	// a session that is known to have ended.
+	patience = 5 * time.Second
 )
 
 // A stream carries lines of JSON-RPC over the requests of HTTP. It is the
@@ -49,8 +53,9 @@ type stream struct {
 	writing sync.Mutex
 
 	mu      sync.Mutex
-	pending map[any]context.CancelFunc // requests of ours, by id
-	begin   any                        // the id of initialize
+	pending map[any]*posted // requests of ours, by id
+	begin   any             // the id of initialize
+	over    bool            // no request is sent any more
 
 	failing sync.Once
 	err     error // set before done is closed
@@ -60,13 +65,23 @@ type stream struct {
 	running sync.WaitGroup
 }
 
+// A posted is a request that was sent to the server.
+type posted struct {
+	cancel context.CancelFunc
+	// taken is closed when the server has begun to answer, or the request did
+	// not reach it.
+	taken <-chan struct{}
+	// refused: the server did not act on it, because it does not know the session.
+	refused bool
+}
+
 // open makes a stream of a connection.
 func open(ctx context.Context, conn mcp.Connection, d *door, oldSSE bool, log *slog.Logger) *stream {
 	s := &stream{
 		conn: conn, door: d, log: log, oldSSE: oldSSE,
 		sent:    make(chan sdkrpc.Message),
 		note:    make(chan struct{}, maxNotes),
-		pending: make(map[any]context.CancelFunc),
+		pending: make(map[any]*posted),
 		done:    make(chan struct{}),
 	}
 	s.in, s.out = io.Pipe()
@@ -97,9 +112,17 @@ func (s *stream) Write(p []byte) (int, error) {
 		select {
 		case s.sent <- m:
 		case <-s.done:
-			return 0, io.ErrClosedPipe
+			return 0, cmp.Or(s.goodbye(), io.ErrClosedPipe)
 		}
 	}
+}
+
+// goodbye says why the stream has ended, unless we have ended it.
+func (s *stream) goodbye() error {
+	if errors.Is(s.err, io.EOF) {
+		return nil
+	}
+	return s.err
 }
 
 // send posts what is written. Requests wait for nothing but the end of the
@@ -151,14 +174,30 @@ func (s *stream) call(ctx context.Context, request *sdkrpc.Request) {
 		}
 	}
 	id := request.ID.Raw()
+	taken := make(chan struct{})
+	ours := &posted{cancel: cancel, taken: taken}
 	s.mu.Lock()
-	s.pending[id] = cancel
+	over := s.over
+	if !over {
+		s.pending[id] = ours
+	}
 	if request.Method == "initialize" {
 		s.begin = id
 	}
 	s.mu.Unlock()
+	if over {
+		cancel()
+		return
+	}
 	s.running.Go(func() {
 		err := s.conn.Write(ctx, request)
+		gone := errors.Is(err, mcp.ErrSessionMissing)
+		if gone {
+			s.mu.Lock()
+			ours.refused = true
+			s.mu.Unlock()
+		}
+		close(taken)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -166,8 +205,8 @@ func (s *stream) call(ctx context.Context, request *sdkrpc.Request) {
 		if unanswered(err) && s.doomed(ctx) {
 			return
 		}
-		if errors.Is(err, errSessionGone) { // and refused the request for it
-			s.fail(&GoneError{ID: rawID(request.ID)})
+		if gone {
+			s.gone()
 			return
 		}
 		unable := request.Method == "initialize" && !isAnswer(err) || !s.door.reached.Load()
@@ -225,11 +264,11 @@ func (s *stream) revoke(ctx context.Context, note *sdkrpc.Request) {
 		return
 	}
 	s.mu.Lock()
-	cancel := s.pending[id.Raw()]
+	given, found := s.pending[id.Raw()]
 	delete(s.pending, id.Raw())
 	s.mu.Unlock()
-	if cancel != nil {
-		cancel()
+	if found {
+		given.cancel()
 	}
 }
 
@@ -255,7 +294,7 @@ func (s *stream) receive(ctx context.Context) {
 		m, err := s.conn.Read(ctx)
 		if err != nil {
 			if err = ended(err); errors.Is(err, errSessionGone) {
-				s.yield() // to the request that met it
+				s.gone()
 			}
 			s.fail(err)
 			return
@@ -274,21 +313,45 @@ func (s *stream) receive(ctx context.Context) {
 	}
 }
 
-// yield gives somebody else a moment to end the stream.
-func (s *stream) yield() {
-	timer := time.NewTimer(settling)
+// gone ends the stream because the server does not know the session any more.
+// The requests that are on their way meet that themselves first: one that was
+// refused for it can be sent again.
+func (s *stream) gone() {
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	select {
-	case <-s.done:
-	case <-timer.C:
+	for taken := s.onTheWay(); taken != nil; taken = s.onTheWay() {
+		select {
+		case <-taken:
+			continue
+		case <-s.done:
+		case <-timer.C:
+		}
+		break
 	}
+	s.fail(&goneError{s})
+}
+
+// onTheWay returns the end of the way of a request that the server has not
+// taken, or else nil; no request is sent after that.
+func (s *stream) onTheWay() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ours := range s.pending {
+		select {
+		case <-ours.taken:
+		default:
+			return ours.taken
+		}
+	}
+	s.over = true
+	return nil
 }
 
 // answered takes note of an answer.
 func (s *stream) answered(m *sdkrpc.Response) {
 	id := m.ID.Raw()
 	s.mu.Lock()
-	cancel := s.pending[id]
+	ours, found := s.pending[id]
 	delete(s.pending, id)
 	began := s.begin != nil && s.begin == id
 	s.mu.Unlock()
@@ -300,9 +363,9 @@ func (s *stream) answered(m *sdkrpc.Response) {
 			s.door.version.Store(&result.Version)
 		}
 	}
-	if cancel != nil {
+	if found {
 		// The SDK reads on until the server ends the response, or this does.
-		time.AfterFunc(lingering, cancel)
+		time.AfterFunc(lingering, ours.cancel)
 	}
 	if s.door.version.Load() == nil { // only the modern era has such headers
 		s.params.learn(m.Result)
@@ -404,17 +467,28 @@ func unanswered(err error) bool {
 	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// A GoneError is the end of a session that the server does not know any more.
-type GoneError struct {
-	// ID is the request that was refused for it, which the server did not act on.
-	ID json.RawMessage
-}
+// A goneError is the end of a session that the server does not know any more.
+type goneError struct{ of *stream }
 
 // Error says that the session has ended.
-func (e *GoneError) Error() string { return errSessionGone.Error() }
+func (e *goneError) Error() string { return errSessionGone.Error() }
 
-// Undelivered reports whether a request is the one that was refused.
-func (e *GoneError) Undelivered(id json.RawMessage) bool { return bytes.Equal(e.ID, id) }
+// Undelivered reports whether a request without an answer was refused because
+// of the end, or not sent.
+func (e *goneError) Undelivered(id json.RawMessage) bool {
+	var raw any
+	if err := json.Unmarshal(id, &raw); err != nil {
+		return false
+	}
+	key, err := sdkrpc.MakeID(raw)
+	if err != nil {
+		return false
+	}
+	e.of.mu.Lock()
+	defer e.of.mu.Unlock()
+	ours, sent := e.of.pending[key.Raw()]
+	return !sent || ours.refused
+}
 
 // errSessionGone is a server that does not know the session any more, such as
 // one that was started anew.
