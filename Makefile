@@ -14,6 +14,8 @@ TESTFLAGS  ?=
 BENCHFLAGS ?=
 # The engines of test-engines: the one that answers, and the newest.
 ENGINES    ?= found new
+# Tests of what servers cost each other: no other package's run beside them.
+ALONE      := ./test/e2e ./test/load
 # How long each fuzz target runs.
 FUZZTIME   ?= 10s
 
@@ -34,7 +36,8 @@ demo: engine build ## play one session with a demo server in the terminal
 
 test: engine images build ## run every test, the ones on the real engine too
 	@mkdir -p bin
-	go test -race -timeout 20m -coverpkg=./internal/... -coverprofile=bin/cover.out $(TESTFLAGS) ./...
+	go test -race -timeout 20m -coverpkg=./internal/... -coverprofile=bin/cover.out $(TESTFLAGS) $$(go list ./... | grep -vxF "$$(go list $(ALONE))")
+	go test -race -timeout 20m -p 1 $(TESTFLAGS) $(ALONE)
 	@go tool cover -func=bin/cover.out | awk 'END { print "statement coverage of internal: " $$NF }'
 	go run ./test/leftovers
 
