@@ -29,7 +29,7 @@ func floors() [][]string {
 		6:  {"call"},
 		7:  {"meta"},
 		8:  {"gateway"},
-		9:  {"endpoint", "store"},
+		9:  {"endpoint", "policy", "store"},
 		10: {"daemon"},
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/meta"
+	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/rules"
 	"github.com/dockgate/dockgate/internal/tool"
@@ -84,7 +85,7 @@ type shownConfig struct {
 	Rules   []rules.Rule     `json:"toolRules"`
 	Servers shownServers     `json:"servers"`
 	Tools   shownTools       `json:"tools"`
-	Values  []daemon.Setting `json:"settings"`
+	Values  []policy.Setting `json:"settings"`
 	// Gateways are those that run with this state folder.
 	Gateways []daemon.Presence `json:"gateways"`
 }
@@ -253,7 +254,7 @@ its first line: # yaml-language-server: $schema=PATH` + configExits,
 		Args:        cobra.NoArgs,
 		Annotations: ownExits(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			schema, err := daemon.Schema()
+			schema, err := policy.Schema()
 			if err != nil {
 				return err
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/dockgate/dockgate/internal/docker"
 	"github.com/dockgate/dockgate/internal/login"
 	"github.com/dockgate/dockgate/internal/outside"
+	"github.com/dockgate/dockgate/internal/policy"
 )
 
 // flags are those of every command.
@@ -84,7 +85,7 @@ func (f *flags) options() (daemon.Options, error) {
 	}
 	options.Config, err = f.loadConfig(options.Home)
 	options.ConfigFile, _ = f.configFile(options.Home)
-	options.Load = func() (daemon.Config, error) { return f.loadConfig(options.Home) }
+	options.Load = func() (policy.Config, error) { return f.loadConfig(options.Home) }
 	return options, err
 }
 
@@ -155,9 +156,9 @@ func (f *flags) configDir(home string) string {
 	return filepath.Join(first(f.getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "dockgate")
 }
 
-func (f *flags) loadConfig(home string) (daemon.Config, error) {
+func (f *flags) loadConfig(home string) (policy.Config, error) {
 	path, named := f.configFile(home)
-	config, err := daemon.LoadConfig(path)
+	config, err := policy.LoadConfig(path)
 	if !named && errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}

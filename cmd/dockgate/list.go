@@ -13,6 +13,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/meta"
+	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/rules"
 )
@@ -62,7 +63,7 @@ Exit codes: 0 done, 1 failed or used wrongly, 2 the configuration has mistakes.`
 // catalog.
 func isConfiguration(err error) bool {
 	var (
-		config *daemon.ConfigError
+		config *policy.ConfigError
 		rule   rules.Problems
 		entry  catalog.Problems
 	)

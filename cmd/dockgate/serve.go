@@ -10,6 +10,7 @@ import (
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/gateway"
 	"github.com/dockgate/dockgate/internal/meta"
+	"github.com/dockgate/dockgate/internal/policy"
 )
 
 // serveFlags are those of serve.
@@ -123,7 +124,7 @@ func (s *serveFlags) options(f *flags) (daemon.Options, error) {
 	options.Servers = s.servers
 	s.over(&options.Config)
 	load := options.Load
-	options.Load = func() (daemon.Config, error) {
+	options.Load = func() (policy.Config, error) {
 		config, err := load()
 		s.over(&config)
 		return config, err
@@ -132,7 +133,7 @@ func (s *serveFlags) options(f *flags) (daemon.Options, error) {
 }
 
 // over writes what the flags say over a configuration.
-func (s *serveFlags) over(config *daemon.Config) {
+func (s *serveFlags) over(config *policy.Config) {
 	if len(s.expose) > 0 {
 		config.Expose = nil
 		for _, group := range s.expose {
@@ -154,7 +155,7 @@ const inFlags = "flags"
 
 // misused makes an error about the flags one about the command line.
 func (s *serveFlags) misused(cmd *cobra.Command, err error) error {
-	var wrong *daemon.ConfigError
+	var wrong *policy.ConfigError
 	if errors.As(err, &wrong) && wrong.Place == inFlags {
 		return &usageError{cmd: cmd, err: err}
 	}

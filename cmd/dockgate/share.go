@@ -22,6 +22,7 @@ import (
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/endpoint"
 	"github.com/dockgate/dockgate/internal/endpoint/relay"
+	"github.com/dockgate/dockgate/internal/policy"
 )
 
 // serveShared relays a client to the shared gateway of its state folder. It
@@ -193,7 +194,7 @@ func (s *starter) start() (ended <-chan error, err error) {
 		return nil, err
 	}
 	defer func() { _ = said.Close() }() // the gateway has it
-	args := []string{"gateway", "--state", s.state, "--idle", cmp.Or(s.idle, daemon.DefaultShareIdle).String()}
+	args := []string{"gateway", "--state", s.state, "--idle", cmp.Or(s.idle, policy.DefaultShareIdle).String()}
 	if s.verbose {
 		args = append(args, "--verbose")
 	}
@@ -240,7 +241,7 @@ Exit codes: 0 done, 1 failed, 2 used wrongly, 3 another serves them already.`,
 			return errors.Join(host.Run(cmd.Context(), listener), unlessClosed(listener.Close()))
 		},
 	}
-	cmd.Flags().DurationVar(&idle, "idle", daemon.DefaultShareIdle, "how long to stay without a client")
+	cmd.Flags().DurationVar(&idle, "idle", policy.DefaultShareIdle, "how long to stay without a client")
 	return cmd
 }
 

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/dockgate/dockgate/internal/access"
+	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
 )
 
 // examineCallers looks at who may use the gateway over HTTP. It says nothing of
 // a gateway that nobody may.
-func examineCallers(ctx context.Context, tokens []access.Token, a Admission) []Finding {
+func examineCallers(ctx context.Context, tokens []access.Token, a policy.Admission) []Finding {
 	if len(tokens)+len(a.Issuers)+len(a.Roles.Each) == 0 {
 		return nil
 	}

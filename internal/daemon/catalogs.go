@@ -13,6 +13,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/catalog/registry"
 	"github.com/dockgate/dockgate/internal/catalog/source"
+	"github.com/dockgate/dockgate/internal/policy"
 )
 
 // LoadCatalog reads the built-in catalog, the user's own and those of the
@@ -57,7 +58,7 @@ type Place struct {
 	kind catalog.OriginKind
 	// optional places may be missing.
 	optional bool
-	inline   *Discovery
+	inline   *policy.Discovery
 }
 
 // Places returns where servers are described, in the order in which they are
@@ -96,7 +97,7 @@ func (r reading) configured() []string {
 
 // read reads the places; there is a file for each, which is empty where
 // nothing was found.
-func (o Options) read(ctx context.Context, projects []project, parsed *parsedFiles) (reading, error) {
+func (o Options) read(ctx context.Context, projects []policy.Project, parsed *parsedFiles) (reading, error) {
 	own, err := parsed.parse(ctx, catalog.Origin{Catalog: "built-in", Kind: catalog.BuiltIn}, builtin.Servers(), catalog.Surroundings{})
 	if err != nil {
 		return reading{}, err
@@ -118,7 +119,7 @@ func (o Options) read(ctx context.Context, projects []project, parsed *parsedFil
 func (o Options) readPlace(ctx context.Context, place *Place, before []catalog.File, parsed *parsedFiles) (catalog.File, error) {
 	if place.inline != nil {
 		place.Found = true
-		return place.inline.file(catalog.Origin{Catalog: place.Path, Kind: place.kind}, o.Around(before))
+		return place.inline.File(catalog.Origin{Catalog: place.Path, Kind: place.kind}, o.Around(before))
 	}
 	info, err := os.Stat(place.Path)
 	if errors.Is(err, os.ErrNotExist) && place.optional {
@@ -138,7 +139,7 @@ func (o Options) readPlace(ctx context.Context, place *Place, before []catalog.F
 // places are what is read on top of the built-in catalog: what projects and
 // the local registries say, of which the project's is trusted least, then the
 // user's own catalog and those of the configuration.
-func (o Options) places(projects []project) []Place {
+func (o Options) places(projects []policy.Project) []Place {
 	var places []Place
 	for i := range projects {
 		p := &projects[i]
@@ -146,7 +147,7 @@ func (o Options) places(projects []project) []Place {
 			places = append(places, Place{Type: s.Type, Path: s.Path, From: s.Place, kind: catalog.Project, optional: true})
 		}
 		if p.Discovery.Servers.Kind != 0 {
-			places = append(places, Place{Type: "inline", Path: p.path, From: placeOf(p.written, "discovery.servers", p.path), kind: catalog.Project, inline: &p.Discovery})
+			places = append(places, Place{Type: "inline", Path: p.File, From: p.Written.Place("discovery.servers", p.File), kind: catalog.Project, inline: &p.Discovery})
 		}
 	}
 	for _, folder := range registry.Places(o.Around(nil)) {
@@ -162,7 +163,7 @@ func (o Options) places(projects []project) []Place {
 		}
 	}
 	for _, path := range o.Config.Catalogs {
-		places = append(places, Place{Type: "catalog", Path: path, From: placeOf(o.Config.Written, "catalogs", "flag"), kind: catalog.User})
+		places = append(places, Place{Type: "catalog", Path: path, From: o.Config.Written.Place("catalogs", "flag"), kind: catalog.User})
 	}
 	return append(places, o.sources()...)
 }
@@ -181,7 +182,7 @@ func (o Options) sources() []Place {
 	d := &o.Config.Discovery
 	var places []Place
 	for _, s := range d.Sources {
-		s = s.at(filepath.Dir(o.Config.File), o.Home)
+		s = s.At(filepath.Dir(o.Config.File), o.Home)
 		paths := []string{s.Path}
 		if s.Path == "" {
 			paths = nil
@@ -199,7 +200,7 @@ func (o Options) sources() []Place {
 	}
 	if d.Servers.Kind != 0 {
 		places = append(places, Place{
-			Type: "inline", Path: o.Config.File, From: placeOf(o.Config.Written, "discovery.servers", o.Config.File), Configured: true, kind: catalog.User, inline: d,
+			Type: "inline", Path: o.Config.File, From: o.Config.Written.Place("discovery.servers", o.Config.File), Configured: true, kind: catalog.User, inline: d,
 		})
 	}
 	return places

@@ -5,19 +5,16 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/meta"
+	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
 )
 
@@ -44,7 +41,7 @@ func configured(t *testing.T, o daemon.Options, content string) daemon.Options {
 	t.Helper()
 	path := filepath.Join(o.Dir, "user", "config.yaml")
 	write(t, path, content)
-	config, err := daemon.LoadConfig(path)
+	config, err := policy.LoadConfig(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,56 +92,6 @@ func TestSources(t *testing.T) {
 	}
 	if d.DiscoveryOff() || d.Cache().Life() != time.Hour || len(d.Rules().List()) != 1 {
 		t.Errorf("discovery off %v, cache %v, rules %v", d.DiscoveryOff(), d.Cache(), d.Rules().List())
-	}
-}
-
-func TestConfigProblems(t *testing.T) {
-	tests := []struct {
-		content string
-		want    []string
-	}{
-		{"discovery: {sources: [{path: x}]}", []string{"1: discovery.sources.type: is missing; known: docker-mcp"}},
-		{"discovery: {sources: [{type: word}]}", []string{`1: discovery.sources.type: is "word"; known: `}},
-		{"discovery: {sources: [{type: custom}]}", []string{"1: discovery.sources.path: is missing"}},
-		{"discovery: {sources: [{type: custom, path: x, paht: y}]}", []string{"1: discovery.sources.paht: "}},
-		{"discovery: {sources: [x]}", []string{"1: discovery.sources: "}},
-		{"discovery: {servers: [{image: a/b}]}", []string{"1: discovery.servers[0].name: is missing"}},
-		{"discovery: {servers: [{name: a, image: a/b}, {name: a, image: a/b}]}", []string{`discovery.servers[1].name: "a" is here twice`}},
-		{"discovery: {servers: {a: {image: a/b, imge: a/b}}}", []string{"discovery.servers.a.imge: "}},
-		{"discovery: {servers: {a: {connection: {command: x, kind: y}}}}", []string{"discovery.servers.a.connection.kind: "}},
-		{"discovery: {servers: 7}", []string{"1: discovery.servers: "}},
-		{"discovery: {cache: {ttl: 0}}", []string{`1: "0" is no time above 0, such as 3600`}},
-		{"discovery: {cache: {ttl: -5s}}", []string{`1: "-5s" is no time`}},
-		{"discovery: {cache: {ttl: 99999999999999}}", []string{`1: "99999999999999" is no time`}},
-		{
-			"expose: [x]\nprefix: y\napproval:\n  mode: z\n  wait: w\nlimits: {memory: much, cpus: -1}\naproval: {}\ndiscovery:\n  toolRules: [{pattern: ['/(/'], enabled: true}]\n  servers: {a: {}}\nroles: {}\n",
-			[]string{
-				`1: expose: unknown group "x"; known: meta`, `2: prefix: unknown value "y"`, `4: approval.mode: unknown value "z"`, `5: time: invalid duration "w"`,
-				`6: "much" is no size`, "6: limits.cpus: is -1", "7: aproval: unknown field; known fields are in: dockgate config schema",
-				"9: discovery.toolRules[0].pattern[0]: ", "10: discovery.servers.a: needs one of image", "11: roles: want a mapping",
-			},
-		},
-		{"prefix: [\n", []string{": did not find"}},
-	}
-	for _, tt := range tests {
-		path := filepath.Join(t.TempDir(), "config.yaml")
-		write(t, path, tt.content)
-		_, err := daemon.LoadConfig(path)
-		if err == nil {
-			t.Errorf("LoadConfig(%q) = nil, want %q", tt.content, tt.want)
-			continue
-		}
-		lines := strings.Split(err.Error(), "\n")
-		for _, want := range tt.want {
-			if !slices.ContainsFunc(lines, func(line string) bool {
-				return strings.HasPrefix(line, path+":") && strings.Contains(line, want)
-			}) {
-				t.Errorf("LoadConfig(%q) = %v, want a line with %q", tt.content, err, want)
-			}
-		}
-		if len(lines) != len(tt.want) {
-			t.Errorf("LoadConfig(%q) = %v, want %d lines", tt.content, err, len(tt.want))
-		}
 	}
 }
 
@@ -231,7 +178,7 @@ func TestProjectRefused(t *testing.T) {
 		if err == nil {
 			_ = d.Close()
 		}
-		var mistake *daemon.ConfigError
+		var mistake *policy.ConfigError
 		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("Open() with %q = %v, want %s", tt.content, err, tt.want)
 		}
@@ -278,7 +225,7 @@ func TestSettings(t *testing.T) {
 	write(t, filepath.Join(o.Dir, "dockgate.yaml"), "quotas:\n  max_running: 2\n  max_remote: 9\nanticipate: true\nexpose: [meta]\n")
 	o = configured(t, o, "limits:\n  memory: 300MB\nquotas: {max_concurrent_mcps: 4}\ninstall: {env: {TOKEN: hidden}}\nexpose: [meta, active]\n")
 	user, project := o.Config.File, filepath.Join(o.Dir, "dockgate.yaml")
-	want := map[string]daemon.Setting{
+	want := map[string]policy.Setting{
 		"limits.memory":       {Value: "300MB", From: user + ":2"},
 		"limits.cpus":         {Value: 1.0, From: "built-in"},
 		"quotas.max_running":  {Value: 2, From: project + ":2"},
@@ -289,7 +236,7 @@ func TestSettings(t *testing.T) {
 		"timeouts.idle":       {Value: "5m", From: "built-in"},
 		"discovery.cache.ttl": {Value: 3600, From: "built-in"},
 	}
-	got := map[string]daemon.Setting{}
+	got := map[string]policy.Setting{}
 	all := open(t, o).Settings()
 	for _, s := range all {
 		key := s.Key
@@ -303,85 +250,5 @@ func TestSettings(t *testing.T) {
 	}
 	if encoded, err := json.Marshal(all); err != nil || strings.Contains(string(encoded), "hidden") {
 		t.Errorf("Settings() = %s, %v, want no values of variables", encoded, err)
-	}
-}
-
-// TestSchema holds the schema and the types together: each key of a Config is
-// in it and the other way round, and it takes what is read and refuses what is
-// not.
-func TestSchema(t *testing.T) {
-	whole, err := daemon.Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := json.Marshal(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var schema jsonschema.Schema
-	if err := json.Unmarshal(encoded, &schema); err != nil {
-		t.Fatal(err)
-	}
-	compare(t, "", &schema, reflect.TypeFor[daemon.Config]())
-	resolved, err := schema.Resolve(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range slices.Concat(configSeeds(), []string{seeded}) {
-		path := filepath.Join(t.TempDir(), "config.yaml")
-		write(t, path, text)
-		_, err := daemon.LoadConfig(path)
-		var value any
-		if yaml.Unmarshal([]byte(text), &value) != nil || value == nil {
-			continue
-		}
-		asJSON, failed := json.Marshal(value)
-		if failed != nil {
-			continue
-		}
-		if failed := json.Unmarshal(asJSON, &value); failed != nil {
-			t.Fatal(failed)
-		}
-		if verdict := resolved.Validate(value); err == nil && verdict != nil {
-			t.Errorf("%q is read, and the schema says %v", text, verdict)
-		}
-	}
-	for _, text := range []string{
-		`{"aproval": {}}`, `{"approval": {"mode": "x"}}`, `{"quotas": {"max_running": 0}}`, `{"discovery": {"sources": [{"type": "x"}]}}`,
-		`{"discovery": {"cache": {"ttl": 0}}}`, `{"expose": ["all"]}`, `{"timeouts": {"call": 30}}`, `{"limits": {"disk": "1GB"}}`, `{"http": {"listen": "x"}}`,
-	} {
-		var value any
-		if err := json.Unmarshal([]byte(text), &value); err != nil {
-			t.Fatal(err)
-		}
-		if resolved.Validate(value) == nil {
-			t.Errorf("the schema takes %s", text)
-		}
-	}
-}
-
-// compare holds the properties of a schema to the fields of a struct.
-func compare(t *testing.T, path string, schema *jsonschema.Schema, of reflect.Type) {
-	t.Helper()
-	var want, got []string
-	for field := range of.Fields() {
-		name := field.Tag.Get("yaml")
-		if name == "-" || name == "" {
-			continue
-		}
-		want = append(want, name)
-		inner := schema.Properties[name]
-		ownReader := reflect.PointerTo(field.Type).Implements(reflect.TypeFor[yaml.Unmarshaler]()) || field.Type == reflect.TypeFor[yaml.Node]()
-		if inner != nil && field.Type.Kind() == reflect.Struct && !ownReader {
-			compare(t, path+name+".", inner, field.Type)
-		}
-	}
-	for name := range schema.Properties {
-		got = append(got, name)
-	}
-	slices.Sort(want)
-	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("properties of the schema at %q (-fields +schema):\n%s", path, diff)
 	}
 }

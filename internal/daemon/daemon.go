@@ -25,6 +25,7 @@ import (
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/outside"
 	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/remote"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/secret"
@@ -38,11 +39,11 @@ import (
 type Options struct {
 	// State is the state folder.
 	State  string
-	Config Config
+	Config policy.Config
 	// ConfigFile is where the configuration would be, whether it is there or
 	// not. Load reads it again; nil is that it does not change.
 	ConfigFile string
-	Load       func() (Config, error)
+	Load       func() (policy.Config, error)
 	// OwnCatalog is the user's own catalog, in the native format; it is read
 	// if it is there.
 	OwnCatalog string
@@ -182,7 +183,7 @@ func (d *Daemon) wire() {
 				d.Gateway.Heard(n)
 			}
 		},
-		Quota:  d.Quotas().fleet(),
+		Quota:  d.Quotas().Fleet(),
 		Logger: d.Logger,
 
 		MaxEntries: d.Config.Lists.ToolsPerServer,
@@ -251,7 +252,7 @@ func (d *Daemon) openGateway() error {
 func (d *Daemon) exposed() []meta.Group {
 	now := d.now.Load()
 	if len(now.config.Expose) == 0 {
-		return now.exposed(DefaultExpose())
+		return now.exposed(policy.DefaultExpose())
 	}
 	return now.exposed(now.config.Expose)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/docker"
 	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/store"
 )
@@ -23,7 +24,7 @@ import (
 type Images struct {
 	Store   *store.DB
 	Engine  *docker.Engine
-	Install Install
+	Install policy.Install
 	Logger  *slog.Logger
 
 	mu         sync.Mutex
@@ -81,12 +82,9 @@ func (i *Images) Ensure(ctx context.Context, ref string, progress func(plan.Prog
 	return known, nil
 }
 
-// DefaultRelay is the image of the relay to servers that listen on a port.
-const DefaultRelay = "dockgate/relay"
-
 // relay returns the image of the relay, and makes it present.
 func (d *Daemon) relay(ctx context.Context) (sandbox.Image, error) {
-	return d.Images.Ensure(ctx, cmp.Or(d.Config.Relay, DefaultRelay), nil)
+	return d.Images.Ensure(ctx, cmp.Or(d.Config.Relay, policy.DefaultRelay), nil)
 }
 
 // Update resolves a reference anew, asking its registry, and remembers what it

@@ -9,12 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v3"
-
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
 )
 
@@ -27,74 +25,6 @@ func write(t *testing.T, path, content string) {
 	}
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestConfigOfLimits(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "config.yaml")
-	write(t, path, `
-limits: {memory: 300MB, cpus: 0.5, pids: 64, shm: 1m, tmp: 2MiB}
-timeouts: {start: 1s, list: 2s, call: 3s, call_max: 4s, idle: 5s, stop: 6s}
-quotas: {max_running: 3, max_memory_per_server: 400MB, max_total_memory: 1GB, max_call: 20s, max_remote: 4}
-patience: 2m
-relay: example.com/relay
-`)
-	got, err := daemon.LoadConfig(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second := daemon.Duration(time.Second)
-	want := daemon.Config{
-		File:     path,
-		Limits:   daemon.Limits{Memory: 300 * mb, CPUs: 0.5, PIDs: 64, Shm: mb, Tmp: 2 * mb},
-		Timeouts: daemon.Timeouts{Start: second, List: 2 * second, Call: 3 * second, CallMax: 4 * second, Idle: 5 * second, Stop: 6 * second},
-		Quotas: daemon.Quotas{
-			MaxRunning:         fleet.Bound{Max: 3, Place: path},
-			MaxMemoryPerServer: fleet.Bound{Max: 400 * mb, Place: path},
-			MaxTotalMemory:     fleet.Bound{Max: 1 << 30, Place: path},
-			MaxCall:            fleet.Bound{Max: int64(20 * time.Second), Place: path},
-			MaxRemote:          fleet.Bound{Max: 4, Place: path},
-		},
-		Relay:    "example.com/relay",
-		Patience: 120 * second,
-	}
-	got.Written = nil
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("LoadConfig (-want +got):\n%s", diff)
-	}
-}
-
-func TestConfigMistakes(t *testing.T) {
-	tests := []struct{ content, want string }{
-		{"quotas: {max_running: 0}", `:1: quotas.max_running: is "0", want a whole number above 0`},
-		{"quotas: {max_running: -1}", `want a whole number above 0`},
-		{"quotas: {max_running: [1]}", `:1: quotas.max_running: want a single value`},
-		{"quotas: {max_memory_per_server: 5MB}", `want a size of 6MB or more`},
-		{"quotas: {max_call: 30}", `:1: quotas.max_call: is "30", want a duration above 0, such as 30s or 5m`},
-		{"quotas: {max_local: 2}", `:1: quotas.max_local: is no quota; known: max_running, `},
-		{"quotas: {\"\": 2}", `is no quota`},
-		{"quotas:\n  max_running: 2\n  max_concurrent_mcps: 2", `:3: quotas.max_concurrent_mcps: is set twice; max_running and max_concurrent_mcps are the same`},
-		{"quotas:\n  max_running: x\n  max_call: y", "config.yaml:3: quotas.max_call: is \"y\""},
-		{"quotas: 7", `:1: quotas: want a mapping`},
-		{"limits: {memory: 500}", "limits.memory: is less than 6MB"},
-		{"limits: {memory: much}", `:1: "much" is no size`},
-		{"limits: {disk: 1GB}", "disk: unknown field"},
-		{"limits: {cpus: -1}", "limits.cpus: is -1, want 0.01 or more"},
-		{"limits: {pids: -1}", "limits.pids: is negative"},
-		{"limits: {memory: 600MB}\nquotas: {max_memory_per_mcp: 500MB}", "limits.memory: is more than quotas.max_memory_per_server"},
-		{"timeouts: {call: 2m, call_max: 1m}", "timeouts.call_max: is less than timeouts.call"},
-		{"timeouts: {stop: 1m}", "timeouts.stop: is more than 30s"},
-		{"timeouts: {call: -2m}", "a negative duration"},
-		{"timeouts: {reply: 2m}", "reply: unknown field"},
-	}
-	for _, tt := range tests {
-		path := filepath.Join(t.TempDir(), "config.yaml")
-		write(t, path, tt.content)
-		_, err := daemon.LoadConfig(path)
-		var mistake *daemon.ConfigError
-		if !errors.As(err, &mistake) || !strings.HasPrefix(mistake.Place, path) || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("LoadConfig(%q) = %v, want %s", tt.content, err, tt.want)
-		}
 	}
 }
 
@@ -148,7 +78,7 @@ func TestProjectQuotas(t *testing.T) {
 				}
 			}
 			if tt.user != "" {
-				config, err := daemon.LoadConfig(filepath.Join(o.Dir, "config.yaml"))
+				config, err := policy.LoadConfig(filepath.Join(o.Dir, "config.yaml"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -157,7 +87,7 @@ func TestProjectQuotas(t *testing.T) {
 			got := open(t, o).Quotas()
 			remote := tt.remote
 			if remote == 0 {
-				remote = daemon.DefaultMaxRemote
+				remote = policy.DefaultMaxRemote
 			}
 			place := tt.place
 			if place != "" {
@@ -195,7 +125,7 @@ func TestProjectMistakes(t *testing.T) {
 		if err == nil {
 			_ = d.Close()
 		}
-		var mistake *daemon.ConfigError
+		var mistake *policy.ConfigError
 		if !errors.As(err, &mistake) || !strings.HasPrefix(mistake.Place, path) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("Open() with %.40q = %v, want %s", tt.content, err, tt.want)
 		}
@@ -237,21 +167,4 @@ func TestPlanWithinQuotas(t *testing.T) {
 	if err != nil || standing.State != daemon.StateRefused {
 		t.Errorf("Standing() = %+v, %v, want %s", standing, err, daemon.StateRefused)
 	}
-}
-
-func FuzzQuotas(f *testing.F) {
-	f.Add(strings.TrimPrefix(limitsFile, "\nquotas:"))
-	f.Add("max_running: 2")
-	f.Add("{max_call: 1h, max_total_memory: 1e9}")
-	f.Fuzz(func(t *testing.T, text string) {
-		var q daemon.Quotas
-		if err := yaml.Unmarshal([]byte(text), &q); err != nil {
-			return
-		}
-		for _, bound := range []fleet.Bound{q.MaxRunning, q.MaxMemoryPerServer, q.MaxTotalMemory, q.MaxCall, q.MaxRemote} {
-			if bound.Max < 0 || bound.Place != "" {
-				t.Errorf("Unmarshal(%q) = %+v, want bounds above 0 that come from nowhere", text, q)
-			}
-		}
-	})
 }

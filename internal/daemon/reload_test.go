@@ -24,6 +24,7 @@ import (
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/inventory"
+	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
 )
 
@@ -98,7 +99,7 @@ func newReloading(t *testing.T, content string) *reloading {
 	r.file = filepath.Join(o.Dir, "user", "config.yaml")
 	r.write(content)
 	o.ConfigFile = r.file
-	o.Load = func() (daemon.Config, error) { return daemon.LoadConfig(r.file) }
+	o.Load = func() (policy.Config, error) { return policy.LoadConfig(r.file) }
 	var err error
 	if o.Config, err = o.Load(); err != nil {
 		t.Fatal(err)
@@ -245,8 +246,8 @@ func TestReloadProject(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.hear("configuration reloaded")
-	if got := r.Quotas().MaxRunning.Max; got != daemon.DefaultMaxRunning {
-		t.Errorf("max_running = %d without the project's file, want %d", got, daemon.DefaultMaxRunning)
+	if got := r.Quotas().MaxRunning.Max; got != policy.DefaultMaxRunning {
+		t.Errorf("max_running = %d without the project's file, want %d", got, policy.DefaultMaxRunning)
 	}
 }
 

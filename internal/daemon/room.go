@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/secret"
 )
@@ -42,7 +43,7 @@ func (output) Close() error { return nil }
 // HasProject reports whether the working directory has files that say
 // something about its client: those that narrow, or one with secrets.
 func (o Options) HasProject() (bool, error) {
-	for _, name := range append(projectFiles(), ".env") {
+	for _, name := range append(policy.ProjectFiles(), ".env") {
 		_, err := os.Stat(filepath.Join(o.Dir, name))
 		if err == nil {
 			return true, nil

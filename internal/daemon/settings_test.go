@@ -16,6 +16,7 @@ import (
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/docker"
 	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/store"
@@ -49,7 +50,7 @@ func options(t *testing.T) daemon.Options {
 	}
 	return daemon.Options{
 		State:  filepath.Join(dir, "state"),
-		Config: daemon.Config{Catalogs: []string{file}},
+		Config: policy.Config{Catalogs: []string{file}},
 		Engine: docker.Options{Host: "unix://" + filepath.Join(dir, "no.sock")},
 		Home:   filepath.Join(dir, "home"),
 		Dir:    dir,

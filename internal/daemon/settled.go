@@ -7,6 +7,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/meta"
+	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/rules"
 )
 
@@ -14,19 +15,19 @@ import (
 // catalogs come to at one time. It does not change; a reload takes another one
 // in its place, and who has begun with one goes on with it.
 type settled struct {
-	config   Config
-	projects []project
+	config   policy.Config
+	projects []policy.Project
 	places   []Place
 	catalog  *catalog.Catalog
 	notes    []catalog.Note
 	// configured are the servers of the places that are to be used.
 	configured []string
 	// quotas and rules hold for everybody without a share of a role.
-	quotas Quotas
+	quotas policy.Quotas
 	rules  rules.Rules
 	shares map[string]share
 	// idle are the quotas of projects that lower nothing.
-	idle []Setting
+	idle []policy.Setting
 	// find ranks the catalog's servers for a query.
 	find func(query string, limit int) []string
 }
@@ -59,16 +60,16 @@ func settle(ctx context.Context, o Options, parsed *parsedFiles) (*settled, erro
 func (s *settled) narrow() {
 	general := share{quotas: s.config.Quotas, rules: s.config.Discovery.Rules}
 	if general.quotas.MaxRunning.Max == 0 {
-		general.quotas.MaxRunning = fleet.Bound{Max: DefaultMaxRunning}
+		general.quotas.MaxRunning = fleet.Bound{Max: policy.DefaultMaxRunning}
 	}
 	if general.quotas.MaxRemote.Max == 0 {
-		general.quotas.MaxRemote = fleet.Bound{Max: DefaultMaxRemote}
+		general.quotas.MaxRemote = fleet.Bound{Max: policy.DefaultMaxRemote}
 	}
 	s.shares = sharesOf(s.config.Admission, general)
 	for _, p := range s.projects {
-		_, ignored := general.quotas.loweredBy(p.Quotas)
+		_, ignored := general.quotas.LoweredBy(p.Quotas)
 		for _, name := range ignored {
-			s.idle = append(s.idle, Setting{Key: name, From: p.path})
+			s.idle = append(s.idle, policy.Setting{Key: name, From: p.File})
 		}
 		general = general.narrowed(p)
 		for name, share := range s.shares {
@@ -81,7 +82,7 @@ func (s *settled) narrow() {
 // say logs what a person would else look for.
 func (s *settled) say(ctx context.Context, o Options) {
 	for _, p := range s.projects {
-		o.Logger.InfoContext(ctx, "narrowed by the project", "file", p.path)
+		o.Logger.InfoContext(ctx, "narrowed by the project", "file", p.File)
 	}
 	for _, idle := range s.idle {
 		o.Logger.InfoContext(ctx, "quota of the project has no effect", "file", idle.From, "quota", idle.Key)
@@ -106,7 +107,7 @@ func (s *settled) exposed(groups []meta.Group) []meta.Group {
 }
 
 // cache is what the configuration and the project say of it.
-func (s *settled) cache() Cache {
+func (s *settled) cache() policy.Cache {
 	cache := s.config.Discovery.Cache
 	for _, p := range s.projects {
 		other := p.Discovery.Cache
@@ -123,7 +124,7 @@ func (s *settled) cache() Cache {
 // anticipates reports that servers are started before they are called.
 func (s *settled) anticipates() bool {
 	off := func(yes *bool) bool { return yes != nil && !*yes }
-	return !off(s.config.Anticipate) && !slices.ContainsFunc(s.projects, func(p project) bool { return off(p.Anticipate) })
+	return !off(s.config.Anticipate) && !slices.ContainsFunc(s.projects, func(p policy.Project) bool { return off(p.Anticipate) })
 }
 
 // Catalog is what all catalogs and sources together offer now.
@@ -133,7 +134,7 @@ func (d *Daemon) Catalog() *catalog.Catalog { return d.now.Load().catalog }
 func (d *Daemon) Notes() []catalog.Note { return d.now.Load().notes }
 
 // Quotas are those that hold here.
-func (d *Daemon) Quotas() Quotas { return d.now.Load().quotas }
+func (d *Daemon) Quotas() policy.Quotas { return d.now.Load().quotas }
 
 // Rules say which tools may be called: the user's, narrowed by the project's.
 func (d *Daemon) Rules() rules.Rules { return d.now.Load().rules }

@@ -6,6 +6,8 @@ import (
 	"github.com/dockgate/dockgate/internal/access"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/meta"
+	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/rules"
 )
@@ -13,23 +15,23 @@ import (
 // A share is what holds for the callers of one role: what holds for everybody,
 // with the role's own quotas, and narrowed by its rules.
 type share struct {
-	quotas Quotas
+	quotas policy.Quotas
 	rules  rules.Rules
 }
 
 // sharesOf returns the shares of the roles. A role's own quotas take the place
 // of those for everybody, and may be higher.
-func sharesOf(a Admission, general share) map[string]share {
+func sharesOf(a policy.Admission, general share) map[string]share {
 	shares := make(map[string]share, len(a.Roles.Each))
 	for name, role := range a.Roles.Each {
-		shares[name] = share{quotas: a.Quotas[name].or(general.quotas), rules: general.rules.Narrowed(role.Tools)}
+		shares[name] = share{quotas: a.Quotas[name].Or(general.quotas), rules: general.rules.Narrowed(role.Tools)}
 	}
 	return shares
 }
 
 // narrowed returns the share with what a project lowers and takes away.
-func (s share) narrowed(p project) share {
-	quotas, _ := s.quotas.loweredBy(p.Quotas)
+func (s share) narrowed(p policy.Project) share {
+	quotas, _ := s.quotas.LoweredBy(p.Quotas)
 	return share{quotas: quotas, rules: s.rules.Narrowed(p.Discovery.Rules)}
 }
 
@@ -61,7 +63,15 @@ func (d *Daemon) rulesFor(who principal.Principal) rules.Rules { return d.share(
 
 func (d *Daemon) quotaFor(who principal.Principal) (quota fleet.Quota, maxCall time.Duration) {
 	q := d.share(who).quotas
-	return q.fleet(), time.Duration(q.MaxCall.Max)
+	return q.Fleet(), time.Duration(q.MaxCall.Max)
+}
+
+// bounds are what the configuration says of every server, for a caller.
+func (d *Daemon) bounds(who principal.Principal) plan.Bounds {
+	most, config := d.share(who).quotas.MaxMemoryPerServer, d.now.Load().config
+	return plan.Bounds{
+		Limits: config.Limits.Entry(), Timeouts: config.Timeouts.Entry(), MaxMemory: most.Max, MaxMemoryPlace: most.Place,
+	}
 }
 
 // exposedTo returns the groups that are listed for a caller.

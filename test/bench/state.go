@@ -19,6 +19,7 @@ import (
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/plan"
+	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/upstream"
 )
@@ -61,7 +62,7 @@ func (w *world) makeState(ctx context.Context, name string, entries []entry) (_ 
 	}
 	d, err := daemon.Open(ctx, daemon.Options{
 		State:   s.dir,
-		Config:  daemon.Config{Catalogs: []string{file}, Approval: daemon.Approval{Mode: approval.ModeAll}},
+		Config:  policy.Config{Catalogs: []string{file}, Approval: policy.Approval{Mode: approval.ModeAll}},
 		Engine:  docker.Options{Host: os.Getenv("DOCKER_HOST"), Context: os.Getenv("DOCKER_CONTEXT"), ConfigDir: os.Getenv("DOCKER_CONFIG")},
 		Home:    w.dir,
 		Dir:     w.dir,

@@ -1,4 +1,4 @@
-package daemon
+package policy
 
 import (
 	"errors"
@@ -26,7 +26,7 @@ type Discovery struct {
 	Cache   Cache `yaml:"cache"`
 	// Sources are what is read beside the catalogs, if it is there.
 	Sources []Source `yaml:"sources"`
-	// Servers are entries as they are written, see [Discovery.file].
+	// Servers are entries as they are written, see [Discovery.File].
 	Servers yaml.Node `yaml:"servers"`
 	// ToolRules is as it is written, see [rules.Parse].
 	ToolRules yaml.Node `yaml:"toolRules"`
@@ -128,8 +128,8 @@ func (s *Source) UnmarshalYAML(node *yaml.Node) error {
 	return &yaml.TypeError{Errors: texts}
 }
 
-// at returns the source with an absolute path: one that is not is in a folder.
-func (s Source) at(folder, home string) Source {
+// At returns the source with an absolute path: one that is not is in a folder.
+func (s Source) At(folder, home string) Source {
 	switch rest, isHome := strings.CutPrefix(filepath.ToSlash(s.Written), "~/"); {
 	case s.Written == "":
 	case isHome:
@@ -150,14 +150,14 @@ func (d *Discovery) compile(path string) error {
 	for i := range d.Sources {
 		d.Sources[i].Place = fmt.Sprintf("%s:%d", path, d.Sources[i].line)
 	}
-	_, wrong := d.file(catalog.Origin{Catalog: path}, catalog.Surroundings{})
+	_, wrong := d.File(catalog.Origin{Catalog: path}, catalog.Surroundings{})
 	return errors.Join(err, wrong)
 }
 
-// file returns the servers that are written in the configuration itself: a
+// File returns the servers that are written in the configuration itself: a
 // mapping by name, or a list of entries with a name. Each is in the native
 // format, or has a connection. The error is [catalog.Problems].
-func (d Discovery) file(origin catalog.Origin, around catalog.Surroundings) (catalog.File, error) {
+func (d Discovery) File(origin catalog.Origin, around catalog.Surroundings) (catalog.File, error) {
 	file := catalog.File{Origin: origin}
 	if d.Servers.Kind == 0 || document.IsNull(&d.Servers) {
 		return file, nil

@@ -1,4 +1,4 @@
-package daemon_test
+package policy_test
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dockgate/dockgate/internal/catalog"
-	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/rules"
 )
 
@@ -50,8 +50,8 @@ func FuzzLoadConfig(f *testing.F) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		config, err := daemon.LoadConfig(path)
-		var mistake *daemon.ConfigError
+		config, err := policy.LoadConfig(path)
+		var mistake *policy.ConfigError
 		if err != nil {
 			var rule rules.Problems
 			var entry catalog.Problems
@@ -79,9 +79,8 @@ func FuzzProject(f *testing.F) {
 	}
 	f.Add("expose: [meta]\nanticipate: false\nquotas: {max_running: 1}\n")
 	f.Add("discovery: {sources: [{type: custom, path: ../../etc}, {type: custom, path: a/../../b}, {type: vscode}]}\n")
-	o := daemon.Options{Home: "/home/ann", Dir: "/home/ann/project", Env: func(string) (string, bool) { return "", false }}
 	f.Fuzz(func(t *testing.T, text string) {
-		err := daemon.ParseProject("dockgate.yaml", []byte(text), o)
+		_, err := policy.ParseProject("dockgate.yaml", []byte(text))
 		if err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\n") {
 				if !strings.HasPrefix(line, "dockgate.yaml:") {

@@ -1,4 +1,4 @@
-package daemon
+package policy
 
 import (
 	"errors"
@@ -10,8 +10,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dockgate/dockgate/internal/fleet"
-	"github.com/dockgate/dockgate/internal/plan"
-	"github.com/dockgate/dockgate/internal/principal"
 )
 
 // DefaultMaxRunning is how many servers run for one caller at a time.
@@ -132,9 +130,9 @@ func (q Quotas) from(place string) Quotas {
 	return q
 }
 
-// loweredBy returns the quotas with what others set lower, and the names of
+// LoweredBy returns the quotas with what others set lower, and the names of
 // those that are not.
-func (q Quotas) loweredBy(others Quotas) (lowered Quotas, ignored []string) {
+func (q Quotas) LoweredBy(others Quotas) (lowered Quotas, ignored []string) {
 	theirs := others.each()
 	for i, ours := range q.each() {
 		their := *theirs[i].bound
@@ -149,8 +147,8 @@ func (q Quotas) loweredBy(others Quotas) (lowered Quotas, ignored []string) {
 	return q, ignored
 }
 
-// or returns the quotas with those of others where they say nothing.
-func (q Quotas) or(others Quotas) Quotas {
+// Or returns the quotas with those of others where they say nothing.
+func (q Quotas) Or(others Quotas) Quotas {
 	theirs := others.each()
 	for i, ours := range q.each() {
 		if ours.bound.Max == 0 {
@@ -160,15 +158,27 @@ func (q Quotas) or(others Quotas) Quotas {
 	return q
 }
 
-// fleet is the part of the quotas that the fleet keeps.
-func (q Quotas) fleet() fleet.Quota {
+// Fleet is the part of the quotas that the fleet keeps.
+func (q Quotas) Fleet() fleet.Quota {
 	return fleet.Quota{Running: q.MaxRunning, Memory: q.MaxTotalMemory, Remote: q.MaxRemote}
 }
 
-// bounds are what the configuration says of every server, for a caller.
-func (d *Daemon) bounds(who principal.Principal) plan.Bounds {
-	most, config := d.share(who).quotas.MaxMemoryPerServer, d.now.Load().config
-	return plan.Bounds{
-		Limits: config.Limits.entry(), Timeouts: config.Timeouts.entry(), MaxMemory: most.Max, MaxMemoryPlace: most.Place,
+// Place returns where the quota of that name, one of ours, was set.
+func (q Quotas) Place(name string) string {
+	for _, one := range q.each() {
+		if one.name == name {
+			return one.bound.Place
+		}
 	}
+	return ""
+}
+
+// ourName is our name of a quota that has another in some files.
+func ourName(key string) string {
+	for _, one := range new(Quotas).each() {
+		if one.seed != "" && key == "quotas."+one.seed {
+			return "quotas." + one.name
+		}
+	}
+	return key
 }

@@ -1,4 +1,13 @@
-package daemon
+// Package policy reads what people say of a gateway in files: the user's
+// configuration ([Config]), and beside it a project's file ([Project]), whose
+// writer is not the user.
+//
+// It decides what a file says and where in it each value stands; what both
+// come to together is for others. It refuses an unknown field, a value that
+// nothing can run with, and in a project's file whatever could give more than
+// the user gives. Every mistake is named with its file and line, and all of
+// them at once. It reads the file that it is told, and nothing else.
+package policy
 
 import (
 	"errors"
@@ -57,9 +66,12 @@ type Config struct {
 	Admission Admission `yaml:"-"`
 	// File is where it was read; empty if it was not. Written is what stands
 	// there, with the lines.
-	File    string    `yaml:"-"`
-	Written []Setting `yaml:"-"`
+	File    string  `yaml:"-"`
+	Written Written `yaml:"-"`
 }
+
+// DefaultRelay is the image of the relay to servers that listen on a port.
+const DefaultRelay = "dockgate/relay"
 
 // Install is how packages are installed into images.
 type Install struct {
@@ -79,7 +91,8 @@ type Limits struct {
 	Tmp    Size    `yaml:"tmp"`
 }
 
-func (l Limits) entry() catalog.Limits {
+// Entry returns the limits as a catalog's entry has them.
+func (l Limits) Entry() catalog.Limits {
 	return catalog.Limits{Memory: int64(l.Memory), CPUs: l.CPUs, PIDs: l.PIDs, Shm: int64(l.Shm), Tmp: int64(l.Tmp)}
 }
 
@@ -93,7 +106,8 @@ type Timeouts struct {
 	Stop    Duration `yaml:"stop"`
 }
 
-func (t Timeouts) entry() catalog.Timeouts {
+// Entry returns the timeouts as a catalog's entry has them.
+func (t Timeouts) Entry() catalog.Timeouts {
 	return catalog.Timeouts{
 		Start: time.Duration(t.Start), List: time.Duration(t.List), Call: time.Duration(t.Call),
 		CallMax: time.Duration(t.CallMax), Idle: time.Duration(t.Idle), Stop: time.Duration(t.Stop),
@@ -194,13 +208,13 @@ func ParseConfig(path string, data []byte) (Config, error) {
 	config := Config{File: path}
 	root, err := decode(path, data, &config)
 	mistakes := []error{err}
-	config.Written = written(path, root)
+	config.Written = readWritten(path, root)
 	config.Quotas = config.Quotas.from(path)
 	mistakes = append(mistakes, config.Discovery.compile(path))
 	config.Admission, err = readAdmission(path, config.Access, config.Roles)
 	mistakes = append(mistakes, err)
 	for _, m := range config.mistakes() {
-		mistakes = append(mistakes, &ConfigError{Place: placeOf(config.Written, m.key, path), Problem: m.key + ": " + m.text})
+		mistakes = append(mistakes, &ConfigError{Place: config.Written.Place(m.key, path), Problem: m.key + ": " + m.text})
 	}
 	return config, errors.Join(mistakes...)
 }

@@ -1,4 +1,4 @@
-package daemon
+package policy
 
 import (
 	"fmt"
@@ -10,7 +10,8 @@ import (
 
 // A Setting is one value of a configuration.
 type Setting struct {
-	// Key is its path, such as "limits.memory".
+	// Key is its path, such as "limits.memory", with our name of a quota that
+	// has another in some files.
 	Key string `json:"key"`
 	// Value is as it is written; of a part with rules of its own, how much of it
 	// there is.
@@ -30,8 +31,11 @@ func parts() []string {
 // file.
 const maxWritten = 10_000
 
-// written returns what stands in a file, by its keys.
-func written(path string, root *yaml.Node) []Setting {
+// Written is what stands in a file, in its order.
+type Written []Setting
+
+// readWritten returns what stands in a file, by its keys.
+func readWritten(path string, root *yaml.Node) Written {
 	w := writtenReader{path: path}
 	if root != nil {
 		w.read("", root, root.Line)
@@ -41,7 +45,7 @@ func written(path string, root *yaml.Node) []Setting {
 
 type writtenReader struct {
 	path     string
-	settings []Setting
+	settings Written
 	nodes    int
 }
 
@@ -61,7 +65,7 @@ func (w *writtenReader) read(key string, n *yaml.Node, line int) {
 		}
 		return
 	}
-	w.settings = append(w.settings, Setting{Key: key, Value: valueOf(key, n), From: fmt.Sprintf("%s:%d", w.path, line)})
+	w.settings = append(w.settings, Setting{Key: ourName(key), Value: valueOf(key, n), From: fmt.Sprintf("%s:%d", w.path, line)})
 }
 
 func valueOf(key string, n *yaml.Node) any {
@@ -86,10 +90,10 @@ func valueOf(key string, n *yaml.Node) any {
 	return value
 }
 
-// placeOf returns where a key, or else the part that it is in, was written.
-func placeOf(settings []Setting, key, otherwise string) string {
+// Place returns where a key, or else the part that it is in, was written.
+func (w Written) Place(key, otherwise string) string {
 	for ; key != ""; key = key[:max(0, strings.LastIndexByte(key, '.'))] {
-		for _, s := range settings {
+		for _, s := range w {
 			if s.Key == key || strings.HasPrefix(s.Key, key+".") {
 				return s.From
 			}

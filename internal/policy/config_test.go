@@ -1,0 +1,165 @@
+package policy_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dockgate/dockgate/internal/fleet"
+	"github.com/dockgate/dockgate/internal/policy"
+)
+
+// The configuration as others publish it, and servers in each form.
+const seeded = `
+discovery:
+  enabled: true
+  cache: {enabled: true, ttl: 3600}
+  sources:
+    - {type: docker-mcp, path: ~/.docker/mcp-servers.json}
+    - {type: windsurf}
+    - {type: custom, path: ./mcp-servers.yaml}
+  servers:
+    - name: github
+      description: GitHub API integration
+      connection: {type: stdio, command: npx, args: [-y, '@modelcontextprotocol/server-github']}
+    - name: notes
+      image: registry.example.com/mine:2
+  toolRules:
+    - {pattern: ['*github*', '/issue/'], enabled: true, tags: [github]}
+`
+
+const mb = 1 << 20
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConfigProblems(t *testing.T) {
+	tests := []struct {
+		content string
+		want    []string
+	}{
+		{"discovery: {sources: [{path: x}]}", []string{"1: discovery.sources.type: is missing; known: docker-mcp"}},
+		{"discovery: {sources: [{type: word}]}", []string{`1: discovery.sources.type: is "word"; known: `}},
+		{"discovery: {sources: [{type: custom}]}", []string{"1: discovery.sources.path: is missing"}},
+		{"discovery: {sources: [{type: custom, path: x, paht: y}]}", []string{"1: discovery.sources.paht: "}},
+		{"discovery: {sources: [x]}", []string{"1: discovery.sources: "}},
+		{"discovery: {servers: [{image: a/b}]}", []string{"1: discovery.servers[0].name: is missing"}},
+		{"discovery: {servers: [{name: a, image: a/b}, {name: a, image: a/b}]}", []string{`discovery.servers[1].name: "a" is here twice`}},
+		{"discovery: {servers: {a: {image: a/b, imge: a/b}}}", []string{"discovery.servers.a.imge: "}},
+		{"discovery: {servers: {a: {connection: {command: x, kind: y}}}}", []string{"discovery.servers.a.connection.kind: "}},
+		{"discovery: {servers: 7}", []string{"1: discovery.servers: "}},
+		{"discovery: {cache: {ttl: 0}}", []string{`1: "0" is no time above 0, such as 3600`}},
+		{"discovery: {cache: {ttl: -5s}}", []string{`1: "-5s" is no time`}},
+		{"discovery: {cache: {ttl: 99999999999999}}", []string{`1: "99999999999999" is no time`}},
+		{
+			"expose: [x]\nprefix: y\napproval:\n  mode: z\n  wait: w\nlimits: {memory: much, cpus: -1}\naproval: {}\ndiscovery:\n  toolRules: [{pattern: ['/(/'], enabled: true}]\n  servers: {a: {}}\nroles: {}\n",
+			[]string{
+				`1: expose: unknown group "x"; known: meta`, `2: prefix: unknown value "y"`, `4: approval.mode: unknown value "z"`, `5: time: invalid duration "w"`,
+				`6: "much" is no size`, "6: limits.cpus: is -1", "7: aproval: unknown field; known fields are in: dockgate config schema",
+				"9: discovery.toolRules[0].pattern[0]: ", "10: discovery.servers.a: needs one of image", "11: roles: want a mapping",
+			},
+		},
+		{"prefix: [\n", []string{": did not find"}},
+	}
+	for _, tt := range tests {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		write(t, path, tt.content)
+		_, err := policy.LoadConfig(path)
+		if err == nil {
+			t.Errorf("LoadConfig(%q) = nil, want %q", tt.content, tt.want)
+			continue
+		}
+		lines := strings.Split(err.Error(), "\n")
+		for _, want := range tt.want {
+			if !slices.ContainsFunc(lines, func(line string) bool {
+				return strings.HasPrefix(line, path+":") && strings.Contains(line, want)
+			}) {
+				t.Errorf("LoadConfig(%q) = %v, want a line with %q", tt.content, err, want)
+			}
+		}
+		if len(lines) != len(tt.want) {
+			t.Errorf("LoadConfig(%q) = %v, want %d lines", tt.content, err, len(tt.want))
+		}
+	}
+}
+
+func TestConfigOfLimits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, path, `
+limits: {memory: 300MB, cpus: 0.5, pids: 64, shm: 1m, tmp: 2MiB}
+timeouts: {start: 1s, list: 2s, call: 3s, call_max: 4s, idle: 5s, stop: 6s}
+quotas: {max_running: 3, max_memory_per_server: 400MB, max_total_memory: 1GB, max_call: 20s, max_remote: 4}
+patience: 2m
+relay: example.com/relay
+`)
+	got, err := policy.LoadConfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := policy.Duration(time.Second)
+	want := policy.Config{
+		File:     path,
+		Limits:   policy.Limits{Memory: 300 * mb, CPUs: 0.5, PIDs: 64, Shm: mb, Tmp: 2 * mb},
+		Timeouts: policy.Timeouts{Start: second, List: 2 * second, Call: 3 * second, CallMax: 4 * second, Idle: 5 * second, Stop: 6 * second},
+		Quotas: policy.Quotas{
+			MaxRunning:         fleet.Bound{Max: 3, Place: path},
+			MaxMemoryPerServer: fleet.Bound{Max: 400 * mb, Place: path},
+			MaxTotalMemory:     fleet.Bound{Max: 1 << 30, Place: path},
+			MaxCall:            fleet.Bound{Max: int64(20 * time.Second), Place: path},
+			MaxRemote:          fleet.Bound{Max: 4, Place: path},
+		},
+		Relay:    "example.com/relay",
+		Patience: 120 * second,
+	}
+	got.Written = nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("LoadConfig (-want +got):\n%s", diff)
+	}
+}
+
+func TestConfigMistakes(t *testing.T) {
+	tests := []struct{ content, want string }{
+		{"quotas: {max_running: 0}", `:1: quotas.max_running: is "0", want a whole number above 0`},
+		{"quotas: {max_running: -1}", `want a whole number above 0`},
+		{"quotas: {max_running: [1]}", `:1: quotas.max_running: want a single value`},
+		{"quotas: {max_memory_per_server: 5MB}", `want a size of 6MB or more`},
+		{"quotas: {max_call: 30}", `:1: quotas.max_call: is "30", want a duration above 0, such as 30s or 5m`},
+		{"quotas: {max_local: 2}", `:1: quotas.max_local: is no quota; known: max_running, `},
+		{"quotas: {\"\": 2}", `is no quota`},
+		{"quotas:\n  max_running: 2\n  max_concurrent_mcps: 2", `:3: quotas.max_concurrent_mcps: is set twice; max_running and max_concurrent_mcps are the same`},
+		{"quotas:\n  max_running: x\n  max_call: y", "config.yaml:3: quotas.max_call: is \"y\""},
+		{"quotas: 7", `:1: quotas: want a mapping`},
+		{"limits: {memory: 500}", "limits.memory: is less than 6MB"},
+		{"limits: {memory: much}", `:1: "much" is no size`},
+		{"limits: {disk: 1GB}", "disk: unknown field"},
+		{"limits: {cpus: -1}", "limits.cpus: is -1, want 0.01 or more"},
+		{"limits: {pids: -1}", "limits.pids: is negative"},
+		{"limits: {memory: 600MB}\nquotas: {max_memory_per_mcp: 500MB}", "limits.memory: is more than quotas.max_memory_per_server"},
+		{"timeouts: {call: 2m, call_max: 1m}", "timeouts.call_max: is less than timeouts.call"},
+		{"timeouts: {stop: 1m}", "timeouts.stop: is more than 30s"},
+		{"timeouts: {call: -2m}", "a negative duration"},
+		{"timeouts: {reply: 2m}", "reply: unknown field"},
+	}
+	for _, tt := range tests {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		write(t, path, tt.content)
+		_, err := policy.LoadConfig(path)
+		var mistake *policy.ConfigError
+		if !errors.As(err, &mistake) || !strings.HasPrefix(mistake.Place, path) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("LoadConfig(%q) = %v, want %s", tt.content, err, tt.want)
+		}
+	}
+}
