@@ -108,6 +108,7 @@ func (p *parser) server(r *document.Reader, name string, line int, n *yaml.Node)
 		"enabled_tools": func(field string, n *yaml.Node) {
 			s.EnabledTools = []string{} // none is not the same as nothing said
 			r.Texts(&s.EnabledTools)(field, n)
+			s.EnabledAt = p.at(n.Line).String()
 		},
 		"remarks": r.Texts(&s.Remarks),
 	})("", n)

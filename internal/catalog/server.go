@@ -76,6 +76,8 @@ type Server struct {
 	Tools []ToolSnapshot `json:"tools,omitempty"`
 	// EnabledTools are the only tools that the user wants to see; nil is all.
 	EnabledTools []string `json:"enabled_tools,omitzero"`
+	// EnabledAt is where EnabledTools are written, "file:line".
+	EnabledAt string `json:"-"`
 	// Remarks say what of the source is not in the entry, such as a flag that
 	// would weaken the sandbox. They are for people.
 	Remarks []string `json:"remarks,omitempty"`

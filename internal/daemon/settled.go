@@ -50,15 +50,21 @@ func settle(ctx context.Context, o Options, parsed *parsedFiles) (*settled, erro
 			return nil, err
 		}
 	}
-	s.narrow()
+	if err := s.narrow(); err != nil {
+		return nil, err
+	}
 	s.find = finder(s.catalog)
 	return s, nil
 }
 
 // narrow works out what the user says or the defaults, narrowed by the
-// project's files.
-func (s *settled) narrow() {
-	general := share{quotas: s.config.Quotas, rules: s.config.Discovery.Rules}
+// entries' lists of tools and the project's files.
+func (s *settled) narrow() error {
+	listed, err := listedTools(s.catalog)
+	if err != nil {
+		return err
+	}
+	general := share{quotas: s.config.Quotas, rules: s.config.Discovery.Rules.Narrowed(listed)}
 	if general.quotas.MaxRunning.Max == 0 {
 		general.quotas.MaxRunning = fleet.Bound{Max: policy.DefaultMaxRunning}
 	}
@@ -77,6 +83,18 @@ func (s *settled) narrow() {
 		}
 	}
 	s.quotas, s.rules = general.quotas, general.rules
+	return nil
+}
+
+// listedTools are the rules of entries that say which tools are enabled.
+func listedTools(c *catalog.Catalog) (rules.Rules, error) {
+	var lists []rules.Listing
+	for _, entry := range c.Servers() {
+		if entry.EnabledTools != nil {
+			lists = append(lists, rules.Listing{Server: entry.Name, Tools: entry.EnabledTools, Place: entry.EnabledAt})
+		}
+	}
+	return rules.Listed(lists...)
 }
 
 // say logs what a person would else look for.

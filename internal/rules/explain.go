@@ -33,9 +33,11 @@ func (r Rules) Explain(server string, definition tool.Definition) Explanation {
 	s := newSubject(server, definition)
 	e := Explanation{Decision: r.Decide(server, definition)}
 	for _, l := range r.layers {
-		l.explain(&s, &e)
+		if l.about(server) {
+			l.explain(&s, &e)
+		}
 	}
-	if r.Empty() {
+	if len(e.Why) == 0 {
 		e.Why = append(e.Why, "there are no rules, so every tool is enabled")
 	}
 	return e

@@ -18,11 +18,14 @@ type Idle struct {
 }
 
 // Idle returns the rules and patterns without effect on tools, by the name of
-// their server.
+// their server. Lists of [Listed] are no rules that somebody wrote, and are
+// not among them.
 func (r Rules) Idle(tools iter.Seq2[string, tool.Definition]) []Idle {
 	var idle []Idle
 	for _, l := range r.layers {
-		idle = append(idle, l.idle(tools)...)
+		if l.only == "" {
+			idle = append(idle, l.idle(tools)...)
+		}
 	}
 	return idle
 }

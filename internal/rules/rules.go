@@ -63,9 +63,14 @@ type Rules struct{ layers []layer }
 
 // A layer is one list of rules.
 type layer struct {
+	// only is the server that the layer is about; "" is every one.
+	only     string
 	rules    []compiled
 	fallback fallback
 }
+
+// about reports whether the layer has a say about a server.
+func (l layer) about(server string) bool { return l.only == "" || l.only == server }
 
 // A fallback is what holds for a tool of which no rule decides.
 type fallback struct {
@@ -95,7 +100,7 @@ func (r Rules) Empty() bool { return len(r.layers) == 0 }
 // Equal reports whether two Rules were written alike, and so decide alike.
 func (r Rules) Equal(other Rules) bool {
 	return slices.EqualFunc(r.layers, other.layers, func(a, b layer) bool {
-		return a.fallback == b.fallback && slices.EqualFunc(a.rules, b.rules, func(a, b compiled) bool { return reflect.DeepEqual(a.Rule, b.Rule) })
+		return a.only == b.only && a.fallback == b.fallback && slices.EqualFunc(a.rules, b.rules, func(a, b compiled) bool { return reflect.DeepEqual(a.Rule, b.Rule) })
 	})
 }
 
@@ -128,6 +133,9 @@ func (r Rules) Decide(server string, definition tool.Definition) Decision {
 	s := newSubject(server, definition)
 	decision := Decision{Verdict: Allow}
 	for _, l := range r.layers {
+		if !l.about(server) {
+			continue
+		}
 		verdict, tags := l.decide(&s, decision.Tags)
 		decision.Verdict, decision.Tags = stricter(decision.Verdict, verdict), tags
 	}

@@ -108,15 +108,16 @@ func TestLoadHome(t *testing.T) {
 	type entry struct {
 		Image string
 		Tools []string
+		Place string
 	}
 	got := make(map[string]entry)
 	for _, s := range file.Servers {
-		got[s.Name] = entry{s.Image, s.EnabledTools}
+		got[s.Name] = entry{s.Image, s.EnabledTools, filepath.ToSlash(s.EnabledAt)}
 	}
 	want := map[string]entry{
-		"files":  {"mcp/files:ours", []string{"read", "list"}}, // the later catalog's
-		"search": {"mcp/search", nil},
-		"quiet":  {"mcp/quiet", []string{}},
+		"files":  {"mcp/files:ours", []string{"read", "list"}, "testdata/home/tools.yaml:1"}, // the later catalog's
+		"search": {"mcp/search", nil, ""},
+		"quiet":  {"mcp/quiet", []string{}, "testdata/home/tools.yaml:2"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("LoadHome's servers (-want +got):\n%s", diff)

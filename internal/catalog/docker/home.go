@@ -68,7 +68,9 @@ func LoadHome(kind catalog.OriginKind, folder string) (catalog.File, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		s := servers[name]
-		s.EnabledTools = tools[name]
+		if list, ok := tools[name]; ok {
+			s.EnabledTools, s.EnabledAt = list.names, list.at
+		}
 		all.Servers = append(all.Servers, s)
 		if own := settings[name]; len(own) > 0 {
 			if all.Settings == nil {
@@ -163,17 +165,25 @@ func (h *home) settings() map[string]map[string]any {
 	return all
 }
 
-// tools returns the tools that tools.yaml lists for each server.
-func (h *home) tools() map[string][]string {
+// A toolList is the tools that tools.yaml lists for a server, and where.
+type toolList struct {
+	names []string
+	at    string
+}
+
+// tools returns the tools that tools.yaml lists for each server. One with
+// nothing behind its name lists none.
+func (h *home) tools() map[string]toolList {
 	r, root := h.open(toolsFile)
 	if root == nil {
 		return nil
 	}
-	all := make(map[string][]string)
+	all := make(map[string]toolList)
 	r.Each("", root, func(key, value *yaml.Node) {
-		names := []string{}
-		r.Optional(r.Texts(&names))(key.Value, value)
-		all[key.Value] = names
+		origin := catalog.Origin{Catalog: filepath.Join(h.folder, toolsFile), Line: key.Line}
+		list := toolList{names: []string{}, at: origin.String()}
+		r.Optional(r.Texts(&list.names))(key.Value, value)
+		all[key.Value] = list
 	})
 	h.take(r.Err())
 	return all

@@ -113,7 +113,7 @@ func (l *launcher) finish() catalog.Server {
 	return catalog.Server{
 		Name: s.Name, Title: s.Title, Description: s.Description, Keywords: s.Keywords, Tags: s.Tags, Origin: s.Origin,
 		Unsupported: s.Unsupported, Isolation: catalog.Shared, Network: catalog.Network{Mode: catalog.NetworkNone},
-		AutoStart: s.AutoStart, Tools: s.Tools, EnabledTools: s.EnabledTools, Remarks: s.Remarks,
+		AutoStart: s.AutoStart, Tools: s.Tools, EnabledTools: s.EnabledTools, EnabledAt: s.EnabledAt, Remarks: s.Remarks,
 	}
 }
 
