@@ -58,6 +58,19 @@ func (f *Fleet) rested(o Order) error {
 	return nil
 }
 
+// Failed reports whether a server, in any scope, has failed since it was last
+// stopped or answered.
+func (f *Fleet) Failed(server string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for s := range f.setbacks {
+		if s.key.server == server {
+			return true
+		}
+	}
+	return false
+}
+
 // Rested returns nil if the ordered server may be started, as far as its
 // failures go, else a [*BackoffError].
 func (f *Fleet) Rested(o Order) error {

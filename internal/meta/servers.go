@@ -109,7 +109,7 @@ func (s Server) said() line {
 	default:
 		about += ", " + s.State
 	}
-	return line{fmt.Sprintf("%s (%s)", s.Name, about), summary(s.Description)}
+	return line{fmt.Sprintf("%s (%s)", s.Name, about), s.Description}
 }
 
 func (d *Desk) listServers(ctx context.Context, client call.Client, arguments json.RawMessage) (json.RawMessage, error) {

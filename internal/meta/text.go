@@ -100,7 +100,7 @@ func summary(description string) string {
 	return strings.TrimRight(short, " ,;:.-(") + "…"
 }
 
-// A line of a list: what must be there, and a text that may be cut.
+// A line of a list: what must be there, and a text whose summary may be cut.
 type line struct{ name, text string }
 
 // page writes lines below a head into a text that costs no more than room.
@@ -123,9 +123,9 @@ func page(head string, lines []line, room int, more string) string {
 	cut := false
 	for i, l := range lines[:fits] {
 		text := ""
-		if l.text != "" {
-			text = cutTo(l.text, left/(fits-i)-1)
-			cut = cut || text != l.text
+		if whole := summary(l.text); whole != "" {
+			text = cutTo(whole, left/(fits-i)-1)
+			cut = cut || text != whole
 		}
 		if b.Len() > 0 {
 			b.WriteByte('\n')

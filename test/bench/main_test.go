@@ -163,7 +163,7 @@ func TestMistakes(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--only", "warm,hot"}, `unknown part "hot"; known: start, catalog, cold, warm, anticipated, result, http, reload, stop, rss`},
+		{[]string{"--only", "warm,hot"}, `unknown part "hot"; known: start, catalog, cold, warm, anticipated, meta, result, http, reload, stop, rss`},
 		{[]string{"--pairs", "0"}, "--pairs is 0, want 1 or more"},
 		{[]string{"--peer", "docker run"}, "want NAME=COMMAND"},
 		{[]string{"--peer", "a b=cat"}, "want NAME=COMMAND"},
