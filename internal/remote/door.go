@@ -153,8 +153,10 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 	if passed.URL.RawQuery == d.endpoint.RawQuery {
 		passed.URL.RawQuery = d.query
 	}
-	if err := d.sign(passed); err != nil {
-		return nil, err
+	if d.signs {
+		if err := d.sign(passed); err != nil {
+			return nil, err
+		}
 	}
 	d.dress(passed)
 	resp, err := d.base.RoundTrip(passed)
@@ -171,9 +173,9 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 	return checked, nil
 }
 
-// sign adds the token of a login, where the SDK does not.
+// sign adds the token of a login, which the SDK does only to its own requests.
 func (d *door) sign(req *http.Request) error {
-	if d.oauth == nil || !d.signs {
+	if d.oauth == nil {
 		return nil
 	}
 	source, err := d.oauth.TokenSource(req.Context())

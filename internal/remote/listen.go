@@ -1,17 +1,14 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
-	"strings"
 	"time"
 
 	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 )
@@ -22,18 +19,28 @@ const (
 	maxPause   = 30 * time.Second
 )
 
+// openTime is how long requests wait for the stream to be open: what a server
+// sends on it before is lost to most. Servers that offer none say so at once.
+const openTime = 3 * time.Second
+
 // errNoStream is a server that offers no stream of its own messages.
 var errNoStream = errors.New("no stream of the server's own messages")
+
+// errRefreshed is a server that did not take the token, but may take the new one.
+var errRefreshed = errors.New("the login was refreshed")
 
 // listen keeps the stream open on which a server of the legacy era sends what
 // belongs to no request of ours, for as long as the server offers one and the
 // session lasts (MCP 2025-11-25, basic/transports, "Listening for Messages
-// from the Server"). The SDK opens it only for its own client.
-func (s *stream) listen(ctx context.Context) {
-	l := &listener{door: s.door, session: s.conn.SessionID()}
+// from the Server"). The SDK opens it only for its own client. Opened is called
+// when the stream is open for the first time, or cannot be.
+func (s *stream) listen(ctx context.Context, opened func()) {
+	defer opened()
+	l := &listener{session: s.conn.SessionID()}
 	pause := firstPause
 	for {
-		opened, err := s.follow(ctx, l)
+		was, err := s.follow(ctx, l, opened)
+		opened()
 		var status *StatusError
 		var other *OriginError
 		switch {
@@ -48,10 +55,10 @@ func (s *stream) listen(ctx context.Context) {
 			return
 		}
 		s.log.DebugContext(ctx, "stream of the server's messages ended", "err", err)
-		if opened {
+		if was {
 			pause = firstPause
 		}
-		timer := time.NewTimer(pause)
+		timer := time.NewTimer(max(pause, l.retry))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -62,20 +69,39 @@ func (s *stream) listen(ctx context.Context) {
 	}
 }
 
+// A listener is what is known of the stream of a session when it is opened
+// again.
+type listener struct {
+	session string
+	last    string        // the id of the last event
+	retry   time.Duration // the pause that the server has asked for
+}
+
 // follow passes on the messages of one stream until it ends.
-func (s *stream) follow(ctx context.Context, l *listener) (opened bool, err error) {
-	transport := &mcp.SSEClientTransport{Endpoint: s.door.endpoint.String(), HTTPClient: client(l), MaxEventSize: s.door.limit}
-	conn, err := transport.Connect(ctx)
+func (s *stream) follow(ctx context.Context, l *listener, opened func()) (was bool, err error) {
+	body, err := s.door.events(ctx, l)
 	if err != nil {
 		return false, plain(err)
 	}
-	defer func() { _ = conn.Close() }()
+	defer func() { _ = body.Close() }()
+	opened()
+	events := newEventReader(body, s.door.limit)
 	for {
-		m, err := conn.Read(ctx)
-		if errors.Is(err, io.EOF) || ctx.Err() != nil {
+		e, err := events.next()
+		if err != nil {
 			return true, err
 		}
-		if err != nil { // one event that is no message
+		if e.id != "" {
+			l.last = e.id
+		}
+		if e.retry > 0 {
+			l.retry = e.retry
+		}
+		if len(e.data) == 0 { // only the id counts
+			continue
+		}
+		m, err := sdkrpc.DecodeMessage(e.data)
+		if err != nil {
 			s.log.DebugContext(ctx, "event dropped", "err", err)
 			continue
 		}
@@ -93,70 +119,44 @@ func (s *stream) follow(ctx context.Context, l *listener) (opened bool, err erro
 	}
 }
 
-// A listener opens the stream of a session. The SDK's reader of event streams
-// is that of the older transport, whose streams begin with an event that names
-// an endpoint; this one's do not, so it is put before them.
-type listener struct {
-	door    *door
-	session string
-	last    string // the id of the last event; one stream at a time uses it
-}
-
-func (l *listener) RoundTrip(req *http.Request) (*http.Response, error) {
-	req = req.Clone(req.Context())
+// events opens the stream of a session's events.
+func (d *door) events(ctx context.Context, l *listener) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.endpoint.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "text/event-stream")
 	if l.session != "" {
 		req.Header.Set(headerSession, l.session)
 	}
 	if l.last != "" {
 		req.Header.Set(headerLastID, l.last)
 	}
-	resp, err := l.door.RoundTrip(req)
+	if err := d.sign(req); err != nil {
+		return nil, err
+	}
+	resp, err := client(d).Do(req)
 	if err != nil {
 		return nil, err
 	}
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // else it is ""
 	switch {
+	case resp.StatusCode == http.StatusOK && media == "text/event-stream":
+		return resp.Body, nil
+	case resp.StatusCode == http.StatusUnauthorized && d.oauth != nil:
+		if err := d.oauth.Authorize(ctx, req, resp); err != nil { // closes the body
+			return nil, err
+		}
+		return nil, errRefreshed
+	}
+	if err := resp.Body.Close(); err != nil {
+		return nil, err
+	}
+	switch {
 	case resp.StatusCode == http.StatusNotFound && l.session != "":
-		_ = resp.Body.Close()
 		return nil, errSessionGone
-	case resp.StatusCode >= 300:
-		return resp, nil
-	case media != "text/event-stream":
-		_ = resp.Body.Close()
+	case resp.StatusCode < http.StatusMultipleChoices:
 		return nil, errNoStream
 	}
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(strings.NewReader("event: endpoint\ndata: /\n\n"), &ids{from: resp.Body, last: &l.last}), resp.Body}
-	return resp, nil
-}
-
-// maxEventID is how long the id of an event may be, to be sent back.
-const maxEventID = 1 << 10
-
-// ids notes the id of the last event that was read.
-type ids struct {
-	from io.Reader
-	last *string
-	line []byte // the start of the line that is being read
-}
-
-func (i *ids) Read(p []byte) (int, error) {
-	n, err := i.from.Read(p)
-	for rest := p[:n]; len(rest) > 0; {
-		part, after, whole := bytes.Cut(rest, []byte("\n"))
-		if room := maxEventID - len(i.line); room > 0 {
-			i.line = append(i.line, part[:min(room, len(part))]...)
-		}
-		rest = after
-		if !whole {
-			break
-		}
-		if id, found := bytes.CutPrefix(i.line, []byte("id:")); found && len(i.line) < maxEventID {
-			*i.last = strings.TrimSpace(string(id))
-		}
-		i.line = i.line[:0]
-	}
-	return n, err
+	return nil, &StatusError{Code: resp.StatusCode}
 }

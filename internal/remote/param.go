@@ -2,7 +2,11 @@ package remote
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,50 +39,122 @@ type mirrored struct {
 // learn takes in a result that may be a list of tools.
 func (m *mirror) learn(result json.RawMessage) {
 	var list struct {
-		Tools []struct {
-			Name   string          `json:"name"`
-			Schema json.RawMessage `json:"inputSchema"`
-		} `json:"tools"`
+		Tools []json.RawMessage `json:"tools"`
 	}
 	if json.Unmarshal(result, &list) != nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, t := range list.Tools {
-		found := mirroredIn(t.Schema, nil)
-		if len(found) == 0 {
-			delete(m.tools, t.Name)
+	for _, raw := range list.Tools {
+		name, found, err := mirroredIn(raw)
+		if err != nil || len(found) == 0 {
+			delete(m.tools, name)
 			continue
 		}
 		if m.tools == nil {
 			m.tools = make(map[string][]mirrored)
 		}
 		if len(m.tools) < maxMirroring && len(found) <= maxMirrored {
-			m.tools[t.Name] = found
+			m.tools[name] = found
 		}
 	}
 }
 
-func mirroredIn(schema json.RawMessage, path []string) []mirrored {
+// Judge refuses a tool whose parameters cannot be sent as it says: a client
+// must leave it out (MCP 2026-07-28, server/tools, "x-mcp-header").
+func (s *stream) Judge(tool json.RawMessage) error {
+	if s.oldSSE { // it has no headers
+		return nil
+	}
+	name, _, err := mirroredIn(tool)
+	if err != nil {
+		return fmt.Errorf("tool %q: %w", name, err)
+	}
+	return nil
+}
+
+// mirroredIn returns the name of a tool and the parameters that its calls
+// mirror.
+func mirroredIn(tool json.RawMessage) (name string, found []mirrored, err error) {
+	var declared struct {
+		Name   string          `json:"name"`
+		Schema json.RawMessage `json:"inputSchema"`
+	}
+	_ = json.Unmarshal(tool, &declared) // what is no tool is for others to say
+	found, err = mirroredBelow(declared.Schema, nil)
+	seen := make(map[string]bool)
+	for _, parameter := range found {
+		folded := strings.ToLower(parameter.name)
+		if seen[folded] && err == nil {
+			err = fmt.Errorf("x-mcp-header %q twice", parameter.name)
+		}
+		seen[folded] = true
+	}
+	return declared.Name, found, err
+}
+
+func mirroredBelow(schema json.RawMessage, path []string) ([]mirrored, error) {
 	var object struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	if len(path) >= maxDepth || json.Unmarshal(schema, &object) != nil {
-		return nil
+	if len(path) < maxDepth {
+		_ = json.Unmarshal(schema, &object) // what is no object has no parameters
 	}
 	var found []mirrored
-	for name, property := range object.Properties {
+	for _, name := range slices.Sorted(maps.Keys(object.Properties)) {
+		property := object.Properties[name]
 		here := append(path[:len(path):len(path)], name)
-		var annotated struct {
-			Header string `json:"x-mcp-header"`
+		own, err := headerOf(property)
+		if err != nil {
+			return nil, fmt.Errorf("parameter %s: %w", strings.Join(here, "."), err)
 		}
-		if json.Unmarshal(property, &annotated) == nil && isToken(annotated.Header) {
-			found = append(found, mirrored{path: here, name: annotated.Header})
+		if own != "" {
+			found = append(found, mirrored{path: here, name: own})
 		}
-		found = append(found, mirroredIn(property, here)...)
+		below, err := mirroredBelow(property, here)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, below...)
 	}
-	return found
+	return found, nil
+}
+
+// headerOf returns the header that a property's value is sent in, or "".
+func headerOf(property json.RawMessage) (string, error) {
+	var annotated struct {
+		Type   json.RawMessage `json:"type"`
+		Header json.RawMessage `json:"x-mcp-header"`
+	}
+	_ = json.Unmarshal(property, &annotated) // true is a schema, too
+	if annotated.Header == nil {
+		return "", nil
+	}
+	var header string
+	if json.Unmarshal(annotated.Header, &header) != nil || !isToken(header) {
+		return "", fmt.Errorf("x-mcp-header %.100s is not a name of a header", annotated.Header)
+	}
+	if !mirrors(annotated.Type) {
+		return "", errors.New("x-mcp-header on what is not a string, an integer or a boolean")
+	}
+	return header, nil
+}
+
+// mirrors reports whether values of a type, or of types, are sent as headers;
+// one that is null is not there.
+func mirrors(declared json.RawMessage) bool {
+	var kinds []string
+	if json.Unmarshal(declared, &kinds) != nil {
+		kinds = []string{""}
+		if json.Unmarshal(declared, &kinds[0]) != nil {
+			return false
+		}
+	}
+	kinds = slices.DeleteFunc(kinds, func(kind string) bool { return kind == "null" })
+	return len(kinds) > 0 && !slices.ContainsFunc(kinds, func(kind string) bool {
+		return kind != "string" && kind != "integer" && kind != "boolean"
+	})
 }
 
 // isToken reports whether a text can be part of a header's name (RFC 9110, 5.6.2).

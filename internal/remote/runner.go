@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -268,6 +269,14 @@ func (h *hosted) Write(p []byte) (int, error) {
 		return h.stream.Write(p)
 	}
 	return 0, io.ErrClosedPipe
+}
+
+// Judge refuses a tool that cannot be called over HTTP.
+func (h *hosted) Judge(tool json.RawMessage) error {
+	if h.stream == nil {
+		return nil
+	}
+	return h.stream.Judge(tool)
 }
 
 // Close ends the stream, then the server, then the relay: the server's end is

@@ -140,7 +140,7 @@ func (s *stream) send(ctx context.Context) {
 			case request != nil && request.Method == "notifications/initialized":
 				s.tell(ctx, m)
 				if !s.oldSSE {
-					s.running.Go(func() { s.listen(ctx) })
+					s.attend(ctx)
 				}
 			case request != nil && request.Method == "notifications/cancelled":
 				s.spawn(func() { s.revoke(ctx, request) })
@@ -148,6 +148,20 @@ func (s *stream) send(ctx context.Context) {
 				s.spawn(func() { s.tell(ctx, m) })
 			}
 		}
+	}
+}
+
+// attend begins to listen to what the server sends by itself. What it is asked
+// next may make it send something, so that waits.
+func (s *stream) attend(ctx context.Context) {
+	open := make(chan struct{})
+	s.running.Go(func() { s.listen(ctx, sync.OnceFunc(func() { close(open) })) })
+	timer := time.NewTimer(openTime)
+	defer timer.Stop()
+	select {
+	case <-open:
+	case <-timer.C:
+	case <-s.done:
 	}
 }
 

@@ -72,8 +72,14 @@ func (s *Session) probe(ctx context.Context, timeout time.Duration) error {
 	if err != nil && !late {
 		return err
 	}
-	if !late && s.discovered(a) == nil {
-		return nil
+	if !late {
+		refusal := s.discovered(a)
+		if speaksModern(refusal) {
+			return s.discoverAgain(ctx, timer.C)
+		}
+		if refusal == nil {
+			return nil
+		}
 	}
 	initialize, err := s.beginInitialize()
 	if err != nil {
@@ -91,6 +97,30 @@ func (s *Session) probe(ctx context.Context, timeout time.Duration) error {
 	default:
 	}
 	return refusal
+}
+
+// speaksModern reports whether a refusal names our version among those that its
+// server speaks, as one does whose first answer came from elsewhere, such as
+// the old half of a place that is just being replaced.
+func speaksModern(refusal error) bool {
+	var version *VersionError
+	return errors.As(refusal, &version) && slices.Contains(version.Offered, modernVersion)
+}
+
+// discoverAgain asks a server once more that refused a version which it speaks
+// (MCP 2026-07-28, basic/index: a client whose version was refused goes on with
+// one of those that the refusal names).
+func (s *Session) discoverAgain(ctx context.Context, timeout <-chan time.Time) error {
+	again, err := s.begin(Modern, "server/discover", nil, s.declared, nil)
+	if err != nil {
+		return err
+	}
+	defer s.forget(again)
+	a, err := s.await(ctx, again, timeout)
+	if err != nil {
+		return err
+	}
+	return s.discovered(a)
 }
 
 // errSilent is a server that did not answer in time.

@@ -38,6 +38,11 @@ func TestConnectFindsTheEra(t *testing.T) {
 		{"a result that is none", probe + `< {"id":1,"result":{}}` + "\n" + initialize + accepted + ready, legacy},
 		{"a result with legacy versions only", probe + `< {"id":1,"result":{"supportedVersions":["2025-11-25"],"capabilities":{}}}` + "\n" + initialize + accepted + ready, legacy},
 		{"version refused", probe + `< {"id":1,"error":{"code":-32022,"message":"v","data":{"supported":["2025-11-25"],"requested":"2026-07-28"}}}` + "\n" + initialize + accepted + ready, legacy},
+		{
+			"version refused, though it is spoken", probe + `< {"id":1,"error":{"code":-32022,"message":"v","data":{"supported":["2026-07-28"]}}}` + "\n" +
+				`> {"id":2,"method":"server/discover","params":{"_meta":{META}}}` + "\n" + `< {"id":2,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}`,
+			upstream.Info{Era: upstream.Modern, ProtocolVersion: "2026-07-28", Capabilities: json.RawMessage(`{}`)},
+		},
 		{"garbage before", "< Starting server ...\n" + probe + "< []\n< {\"id\":null,\"error\":{\"code\":-32700,\"message\":\"x\"}}\n< {\"id\":\"1\",\"error\":{\"code\":-32601,\"message\":\"x\"}}\n" + initialize + accepted + ready, legacy},
 		{
 			"modern", probe + `< {"id":1,"result":{"supportedVersions":["2025-11-25","2026-07-28"],"capabilities":{"x":1},"instructions":"i","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","more":true}}}}`,
@@ -98,6 +103,10 @@ func TestConnectFails(t *testing.T) {
 		{"end at the probe", probe + "EOF", "", isProbe},
 		{"end after the probe was refused", probe + `< {"id":1,"error":{"code":-32601,"message":"x"}}` + "\n" + initialize + "EOF", "", isProbe},
 		{"refused after the probe", probe + `< {"id":1,"error":{"code":-32601,"message":"x"}}` + "\n" + initialize + `< {"id":2,"error":{"code":-32600,"message":"duplicate"}}`, "", isProbe},
+		{
+			"a version refused twice, though it is spoken", probe + `< {"id":1,"error":{"code":-32022,"message":"v","data":{"supported":["2026-07-28"]}}}` + "\n" +
+				`> {"id":2,"method":"server/discover","params":{"_meta":{META}}}` + "\n" + `< {"id":2,"error":{"code":-32022,"message":"v","data":{"supported":["2026-07-28"]}}}`, "", isProbe,
+		},
 		{"end at initialize", legacyInit + "EOF", upstream.Legacy, isLost},
 		{"initialize refused", legacyInit + `< {"id":1,"error":{"code":-32602,"message":"x"}}`, upstream.Legacy, isRefusal},
 		{"modern version to initialize", legacyInit + `< {"id":1,"result":{"protocolVersion":"2026-07-28","capabilities":{}}}`, upstream.Legacy, isVersion},

@@ -93,6 +93,9 @@ func (s *Session) Offer(ctx context.Context) (Offer, error) {
 		if err == nil && len(definition.Name) > maxName {
 			err = fmt.Errorf("tool name of %d bytes, longer than %d", len(definition.Name), maxName)
 		}
+		if way, ok := s.stream.(judge); ok && err == nil && s.info.Era == Modern {
+			err = way.Judge(raw)
+		}
 		if err != nil {
 			offer.Refused = append(offer.Refused, err)
 			continue
@@ -100,6 +103,13 @@ func (s *Session) Offer(ctx context.Context) (Offer, error) {
 		offer.Tools = append(offer.Tools, definition)
 	}
 	return offer, nil
+}
+
+// A judge is a stream over which not every tool of a modern server can be
+// called.
+type judge interface {
+	// Judge says why a tool's definition cannot be used.
+	Judge(tool json.RawMessage) error
 }
 
 // A budget is how many bytes the lists of one offer may still have: as they
