@@ -239,25 +239,24 @@ func (b *box) call(ctx context.Context, m jsonrpc.Message) {
 	}
 	b.running.Go(func() {
 		defer cancel()
-		result := b.turn(calling, b.spec.Runs[at], params.Arguments)
+		var result result
+		select {
+		case b.turns <- struct{}{}: // fewer containers run
+			// When all end, ctx does first: a turn that comes before the end of
+			// calling is none.
+			if ctx.Err() == nil && calling.Err() == nil {
+				result = b.make(calling, b.spec.Runs[at], params.Arguments)
+			}
+			<-b.turns
+		case <-calling.Done():
+		}
 		b.mu.Lock()
 		delete(b.calls, id)
 		b.mu.Unlock()
-		if calling.Err() != nil {
+		if ctx.Err() != nil || calling.Err() != nil {
 			b.answer(m.ID, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the call was cancelled"})
 			return
 		}
 		b.answer(m.ID, result, nil)
 	})
-}
-
-// turn waits until fewer containers run, and makes the call.
-func (b *box) turn(ctx context.Context, r sandbox.Run, arguments json.RawMessage) result {
-	select {
-	case b.turns <- struct{}{}:
-	case <-ctx.Done():
-		return result{}
-	}
-	defer func() { <-b.turns }()
-	return b.make(ctx, r, arguments)
 }
