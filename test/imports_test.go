@@ -30,7 +30,9 @@ func floors() [][]string {
 		7:  {"meta"},
 		8:  {"gateway"},
 		9:  {"endpoint", "policy", "store"},
-		10: {"daemon"},
+		10: {"setup", "image"},
+		11: {"daemon"},
+		12: {"doctor"},
 	}
 }
 

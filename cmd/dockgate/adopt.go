@@ -20,6 +20,7 @@ import (
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/setup"
 )
 
 // An adoption is what becomes of the servers that a client has itself.
@@ -68,7 +69,7 @@ func (f *flags) adopt(cmd *cobra.Command, own connectFlags, c client.Client, pat
 	if own.docker && filepath.Dir(options.OwnCatalog) != filepath.Join(options.Home, ".config", "dockgate") {
 		return adoption{}, fmt.Errorf("the gateway's image does not see your own catalog, %s: it looks in ~/.config", options.OwnCatalog)
 	}
-	files, err := daemon.LoadFiles(cmd.Context(), options)
+	files, err := setup.LoadFiles(cmd.Context(), options.Inputs)
 	if err != nil {
 		return adoption{}, err
 	}

@@ -90,7 +90,7 @@ said on standard error.` + exits,
 }
 
 func listCatalog(cmd *cobra.Command, d *daemon.Daemon, out output) error {
-	for _, note := range d.Notes() {
+	for _, note := range d.Now().Notes {
 		tell(cmd, "dockgate: note: %s", clean(note.String()))
 	}
 	servers := []listedServer{}

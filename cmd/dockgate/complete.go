@@ -10,6 +10,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/setup"
 )
 
 // A completer offers the words that can stand for the next argument.
@@ -46,7 +47,7 @@ func (f *flags) completeServers() completer {
 		if err != nil {
 			return nil, err
 		}
-		servers, _, err := daemon.LoadCatalog(ctx, options)
+		servers, _, err := setup.LoadCatalog(ctx, options.Inputs)
 		if err != nil {
 			return nil, err
 		}

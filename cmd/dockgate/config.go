@@ -20,6 +20,7 @@ import (
 	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/rules"
+	"github.com/dockgate/dockgate/internal/setup"
 	"github.com/dockgate/dockgate/internal/tool"
 )
 
@@ -81,7 +82,7 @@ type shownConfig struct {
 	Enabled bool             `json:"enabled"`
 	Cache   shownCache       `json:"cache"`
 	Files   []string         `json:"files"`
-	Sources []daemon.Place   `json:"sources"`
+	Sources []setup.Place    `json:"sources"`
 	Rules   []rules.Rule     `json:"toolRules"`
 	Servers shownServers     `json:"servers"`
 	Tools   shownTools       `json:"tools"`
@@ -109,19 +110,19 @@ type shownTools struct {
 }
 
 func newShownConfig(cmd *cobra.Command, d *daemon.Daemon) (shownConfig, error) {
-	cache := d.Cache()
+	cache := d.Now().Cache()
 	shown := shownConfig{
-		Enabled: !d.DiscoveryOff(),
+		Enabled: !d.Now().DiscoveryOff(),
 		Cache:   shownCache{Enabled: !cache.Off(), TTL: int(cache.Life().Seconds())},
-		Files:   append([]string{}, d.Files()...),
-		Sources: d.Places(), Rules: append([]rules.Rule{}, d.Rules().List()...), Values: d.Settings(),
+		Files:   append([]string{}, d.Now().Files()...),
+		Sources: d.Now().Places, Rules: append([]rules.Rule{}, d.Now().Rules.List()...), Values: d.Now().Settings(),
 	}
 	uses, err := d.Uses(cmd.Context())
 	if err != nil {
 		return shown, err
 	}
 	shown.Cache.Uses, shown.Cache.HitRate = uses, uses.Rate()
-	gateways, err := d.Gateways(cmd.Context())
+	gateways, err := daemon.Gateways(cmd.Context(), d.Store)
 	if err != nil {
 		return shown, err
 	}
@@ -183,7 +184,7 @@ func (s shownConfig) print(cmd *cobra.Command, home string) error {
 	return writeTable(cmd.OutOrStdout(), []string{"  KEY", "VALUE", "FROM"}, rows)
 }
 
-func describePlace(paint paint, place daemon.Place, home string) string {
+func describePlace(paint paint, place setup.Place, home string) string {
 	text := clean(place.Type)
 	if place.Path != "" {
 		text += " (" + clean(homely(place.Path, home)) + ")"
@@ -219,7 +220,7 @@ skipped.` + configExits,
 			if err != nil {
 				return misconfigured(err)
 			}
-			places, err := daemon.Places(cmd.Context(), options)
+			places, err := setup.Places(cmd.Context(), options.Inputs)
 			if err != nil {
 				return misconfigured(err)
 			}
@@ -326,7 +327,7 @@ func (f *flags) mistakes(ctx context.Context) ([]string, error) {
 	if errors.Is(wrong, os.ErrNotExist) {
 		return nil, wrong
 	}
-	_, err = daemon.Places(ctx, options) // with what could be read of the configuration
+	_, err = setup.Places(ctx, options.Inputs) // with what could be read of the configuration
 	if wrong = errors.Join(wrong, err); wrong == nil {
 		return nil, nil
 	}
@@ -362,7 +363,7 @@ func placed(mistake string) (file string, line int) {
 // idleRules are the rules and patterns without effect on all tools of the
 // catalogs that are known.
 func idleRules(ctx context.Context, d *daemon.Daemon) ([]rules.Idle, error) {
-	if d.Rules().Empty() {
+	if d.Now().Rules.Empty() {
 		return nil, nil
 	}
 	type known struct {
@@ -379,7 +380,7 @@ func idleRules(ctx context.Context, d *daemon.Daemon) ([]rules.Idle, error) {
 			all = append(all, known{server.Name, item.Definition})
 		}
 	}
-	return d.Rules().Idle(func(yield func(string, tool.Definition) bool) {
+	return d.Now().Rules.Idle(func(yield func(string, tool.Definition) bool) {
 		for _, k := range all {
 			if !yield(k.server, k.tool) {
 				return

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/doctor"
 )
 
 func newDoctor(f *flags) *cobra.Command {
@@ -44,10 +45,10 @@ another state folder, because then it may still run.` + exits,
 			options.Logger = f.logger(slog.LevelError)
 			var broken error
 			options.Config, broken = f.loadConfig(options.Home)
-			findings := []daemon.Finding{daemon.NewFinding("config", f.describeConfig(options.Home), broken)}
-			findings = append(findings, daemon.Examine(cmd.Context(), options)...)
+			findings := []doctor.Finding{doctor.NewFinding("config", f.describeConfig(options.Home), broken)}
+			findings = append(findings, doctor.Examine(cmd.Context(), options)...)
 			err = s.print(cmd, findings, func() error { return printFindings(cmd, findings) })
-			if err == nil && !daemon.Healthy(findings) {
+			if err == nil && !doctor.Healthy(findings) {
 				err = errors.New("something that the gateway needs is broken, see above")
 			}
 			return err
@@ -68,10 +69,10 @@ func (f *flags) describeConfig(home string) string {
 	return file
 }
 
-func printFindings(cmd *cobra.Command, findings []daemon.Finding) error {
+func printFindings(cmd *cobra.Command, findings []doctor.Finding) error {
 	paint := paintFor(cmd.OutOrStdout())
-	marks := map[daemon.Health]string{
-		daemon.Good: paint.green("✓"), daemon.Poor: paint.yellow("!"), daemon.Broken: paint.red("✗"),
+	marks := map[doctor.Health]string{
+		doctor.Good: paint.green("✓"), doctor.Poor: paint.yellow("!"), doctor.Broken: paint.red("✗"),
 	}
 	for _, finding := range findings {
 		mark, subject := marks[finding.Health], finding.Subject

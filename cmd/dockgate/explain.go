@@ -39,7 +39,7 @@ server has not listed yet is explained by its name.` + exits,
 				if !known {
 					tell(cmd, "%s has listed no such tool; it is explained by its name", ref.Server)
 				}
-				return explain(cmd, ref, d.Rules().Explain(ref.Server, definition), known, out)
+				return explain(cmd, ref, d.Now().Rules.Explain(ref.Server, definition), known, out)
 			})
 		},
 	}

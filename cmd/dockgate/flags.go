@@ -19,6 +19,7 @@ import (
 	"github.com/dockgate/dockgate/internal/login"
 	"github.com/dockgate/dockgate/internal/outside"
 	"github.com/dockgate/dockgate/internal/policy"
+	"github.com/dockgate/dockgate/internal/setup"
 )
 
 // flags are those of every command.
@@ -101,15 +102,17 @@ func (f *flags) around() (daemon.Options, error) {
 		home, dir = first(here.Host.Home, home), first(here.Host.Project, dir)
 	}
 	options := daemon.Options{
-		State:      first(f.state, f.getenv("DOCKGATE_STATE"), filepath.Join(first(f.getenv("XDG_STATE_HOME"), filepath.Join(home, ".local", "state")), "dockgate")),
-		Engine:     f.engine(),
-		Home:       home,
-		Dir:        dir,
-		OwnCatalog: filepath.Join(f.configDir(home), "servers.yaml"),
-		Env:        f.lookup,
-		Version:    version,
-		Logger:     f.logger(slog.LevelInfo),
-		Keychain:   keychain(),
+		Inputs: setup.Inputs{
+			Home:       home,
+			Dir:        dir,
+			OwnCatalog: filepath.Join(f.configDir(home), "servers.yaml"),
+			Env:        f.lookup,
+		},
+		State:    first(f.state, f.getenv("DOCKGATE_STATE"), filepath.Join(first(f.getenv("XDG_STATE_HOME"), filepath.Join(home, ".local", "state")), "dockgate")),
+		Engine:   f.engine(),
+		Version:  version,
+		Logger:   f.logger(slog.LevelInfo),
+		Keychain: keychain(),
 	}
 	if inside {
 		options.Outside, options.Phrase = &here.Host, here.Phrase

@@ -17,6 +17,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog/native"
 	"github.com/dockgate/dockgate/internal/catalog/source"
 	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/setup"
 )
 
 // An imported source is a place that was looked at.
@@ -108,7 +109,7 @@ func readSources(ctx context.Context, options daemon.Options, args []string) ([]
 	if len(args) == 0 {
 		args = sourceTypes()
 	}
-	files, err := daemon.LoadFiles(ctx, options)
+	files, err := setup.LoadFiles(ctx, options.Inputs)
 	if err != nil {
 		return nil, err
 	}

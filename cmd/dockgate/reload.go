@@ -71,7 +71,7 @@ func reloaded(ctx context.Context, d *daemon.Daemon, asked string) ([]daemon.Pre
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		gateways, err := d.Gateways(context.WithoutCancel(ctx))
+		gateways, err := daemon.Gateways(context.WithoutCancel(ctx), d.Store)
 		if err != nil {
 			return nil, err
 		}

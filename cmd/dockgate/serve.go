@@ -74,7 +74,7 @@ latest.` + exits,
 					err = errors.Join(err, fmt.Errorf("stop: %w", closed))
 				}
 			}()
-			for _, note := range d.Notes() {
+			for _, note := range d.Now().Notes {
 				d.Logger.Info("catalog entry replaced", "server", note.Name, "by", note.Winner.String(), "was", note.Loser.String())
 			}
 			if options.Config.HTTP.Listen != "" {

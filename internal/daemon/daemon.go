@@ -6,6 +6,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -16,19 +17,26 @@ import (
 	"time"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/call"
+	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/docker"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/gateway"
+	"github.com/dockgate/dockgate/internal/image"
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/login"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/outside"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/policy"
+	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/remote"
+	"github.com/dockgate/dockgate/internal/rules"
 	"github.com/dockgate/dockgate/internal/sandbox"
+	"github.com/dockgate/dockgate/internal/sandbox/host"
 	"github.com/dockgate/dockgate/internal/secret"
+	"github.com/dockgate/dockgate/internal/setup"
 	"github.com/dockgate/dockgate/internal/store"
 	"github.com/dockgate/dockgate/internal/tool"
 	"github.com/dockgate/dockgate/internal/toolbox"
@@ -37,27 +45,15 @@ import (
 
 // Options say what a Daemon is made of.
 type Options struct {
+	setup.Inputs
 	// State is the state folder.
-	State  string
-	Config policy.Config
+	State string
 	// ConfigFile is where the configuration would be, whether it is there or
 	// not. Load reads it again; nil is that it does not change.
 	ConfigFile string
 	Load       func() (policy.Config, error)
-	// OwnCatalog is the user's own catalog, in the native format; it is read
-	// if it is there.
-	OwnCatalog string
-	// Servers are active in this process, on top of what the user has added.
-	Servers []string
 	// Engine says which engine to use; the state folder is filled in.
 	Engine docker.Options
-	// Home is the user's home folder, Dir the working directory.
-	Home, Dir string
-	// Several says that clients in other folders use the Daemon too, so that
-	// files in Dir say nothing about it.
-	Several bool
-	// Env looks a variable up.
-	Env func(name string) (string, bool)
 	// Outside is the host, if the gateway runs in a container; else nil.
 	Outside *outside.Host
 	// Phrase returns a text for a model or a person with the commands as they
@@ -74,9 +70,9 @@ type Daemon struct {
 	Options
 	Store   *store.DB
 	Book    *approval.Book
-	Audit   *Record
+	Audit   *audit.Journal
 	Engine  *docker.Engine
-	Images  *Images
+	Images  *image.Resolver
 	Active  *Activations
 	Planner *plan.Planner
 	Fleet   *fleet.Fleet
@@ -87,11 +83,41 @@ type Daemon struct {
 
 	// now is what the configuration comes to; only a reload changes it. What
 	// cannot be reloaded is as it was when the Daemon was started.
-	now       atomic.Pointer[settled]
-	started   *settled
+	now       atomic.Pointer[setup.Setup]
+	started   *setup.Setup
 	reloading sync.Mutex
-	parsed    parsedFiles
+	parsed    setup.Parsed
 	closers   []func() error
+}
+
+// noState stands in for the id of a state folder that there is none of.
+const noState = "none"
+
+// EngineOptions are those of the engine for the state folder with an id, which
+// is empty if it could not be opened.
+func (o Options) EngineOptions(stateID string) docker.Options {
+	options := o.Engine
+	options.State, options.Dir, options.Logger = cmp.Or(stateID, noState), o.State, o.Logger
+	return options
+}
+
+// EngineAddress returns the address of the engine that a gateway with these
+// options uses. It does not connect.
+func EngineAddress(ctx context.Context, o Options) (string, error) {
+	engine, err := docker.Connect(ctx, o.EngineOptions(""))
+	if err != nil {
+		return "", err
+	}
+	address := engine.Host()
+	return address, engine.Close() //nolint:contextcheck // it ends with its own time
+}
+
+// stat returns how paths of the host are looked at.
+func (o Options) stat() func(path string) (sandbox.HostPath, error) {
+	if o.Outside == nil {
+		return host.Stat
+	}
+	return func(path string) (sandbox.HostPath, error) { return host.StatOutside(*o.Outside, path) }
 }
 
 // AuditDir is the folder of the audit record in a state folder.
@@ -105,10 +131,10 @@ func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	if d.started, err = settle(ctx, o, &d.parsed); err != nil {
+	if d.started, err = setup.Read(ctx, o.Inputs, &d.parsed); err != nil {
 		return nil, err
 	}
-	d.started.say(ctx, o)
+	d.started.Log(ctx, o.Logger)
 	d.now.Store(d.started)
 	if d.Store, err = store.Open(ctx, o.State); err != nil {
 		return nil, err
@@ -124,9 +150,15 @@ func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
 	return d, d.openGateway()
 }
 
+// Now is what the configuration comes to now.
+func (d *Daemon) Now() *setup.Setup { return d.now.Load() }
+
+// Catalog is what all catalogs and sources together offer now.
+func (d *Daemon) Catalog() *catalog.Catalog { return d.Now().Catalog }
+
 // openRecord opens the approvals, and prepares the audit record.
 func (d *Daemon) openRecord(ctx context.Context) error {
-	d.Audit = &Record{Dir: AuditDir(d.State)}
+	d.Audit = &audit.Journal{Dir: AuditDir(d.State)}
 	d.closers = append(d.closers, d.Audit.Close)
 	book, err := approval.Open(ctx, d.Store, approval.Options{
 		Mode: d.Config.Approval.Mode, Record: d.recordDecision, Logger: d.Logger,
@@ -140,16 +172,14 @@ func (d *Daemon) openRecord(ctx context.Context) error {
 }
 
 func (d *Daemon) openEngine(ctx context.Context) error {
-	options := d.Options.Engine
-	options.State, options.Dir, options.Logger = d.Store.StateID(), d.State, d.Logger
-	engine, err := docker.Connect(ctx, options)
+	engine, err := docker.Connect(ctx, d.EngineOptions(d.Store.StateID()))
 	if err != nil {
 		return err
 	}
 	d.Engine = engine
 	d.closers = append(d.closers, engine.Close)
-	d.Images = &Images{Store: d.Store, Engine: engine, Install: d.Config.Install, Logger: d.Logger}
-	return d.Images.load(ctx)
+	d.Images, err = image.Open(ctx, image.Options{Store: d.Store, Engine: engine, Install: d.Config.Install, Logger: d.Logger})
+	return err
 }
 
 func (d *Daemon) wire() {
@@ -162,10 +192,10 @@ func (d *Daemon) wire() {
 		Unenforced: func() []string {
 			return d.Images.Unenforced()
 		},
-		Bounds: d.bounds,
+		Bounds: func(who principal.Principal) plan.Bounds { return d.Now().Bounds(who) },
 	}
 	var kept inventory.Store = d.Store
-	if d.started.cache().Off() {
+	if d.started.Cache().Off() {
 		kept = nothing{}
 	}
 	offers := inventory.New(kept, d.Store)
@@ -183,7 +213,7 @@ func (d *Daemon) wire() {
 				d.Gateway.Heard(n)
 			}
 		},
-		Quota:  d.Quotas().Fleet(),
+		Quota:  d.started.Quotas.Fleet(),
 		Logger: d.Logger,
 
 		MaxEntries: d.Config.Lists.ToolsPerServer,
@@ -197,9 +227,20 @@ func (d *Daemon) wire() {
 		Planner: d.Planner, Book: d.Book, Record: d.Audit, Fleet: d.Fleet, Offers: offers,
 		ApprovalWait: wait, Logger: d.Logger,
 		Patience: time.Duration(d.Config.Patience),
-		Rules:    d.rulesFor, Permit: d.permit, Approver: d.mayApprove, Bound: d.quotaFor,
+		Rules:    func(who principal.Principal) rules.Rules { return d.Now().Of(who).Rules },
+		Permit:   func(who principal.Principal, server string) error { return d.Now().Permit(who, server) },
+		Approver: func(who principal.Principal) bool { return d.Now().MayApprove(who) },
+		Bound: func(who principal.Principal) (fleet.Quota, time.Duration) {
+			quotas := d.Now().Of(who).Quotas
+			return quotas.Fleet(), time.Duration(quotas.MaxCall.Max)
+		},
 	})
 	d.closers = append(d.closers, d.Caller.Close)
+}
+
+// relay returns the image of the relay, and makes it present.
+func (d *Daemon) relay(ctx context.Context) (sandbox.Image, error) {
+	return d.Images.Ensure(ctx, cmp.Or(d.Config.Relay, policy.DefaultRelay), nil)
 }
 
 // nothing is a store of offers that keeps none.
@@ -220,13 +261,13 @@ func (d *Daemon) openGateway() error {
 	}
 	d.Desk = &meta.Desk{
 		Catalog:     d.Catalog,
-		Configured:  func() []string { return d.now.Load().configured },
+		Configured:  func() []string { return d.Now().Configured },
 		Activations: d.Active,
 		Planner:     d.Planner,
 		Caller:      d.Caller,
 		Fleet:       d.Fleet,
-		Find:        d.Find,
-		Anticipate:  d.started.anticipates(),
+		Find:        func(query string, limit int) []string { return d.Now().Find(query, limit) },
+		Anticipate:  d.started.Anticipates(),
 		Changed:     func(ctx context.Context) { d.Gateway.Changed(ctx) },
 		Names:       func(ref tool.Ref) string { return d.Gateway.Name(ref) },
 		Logger:      d.Logger,
@@ -237,8 +278,8 @@ func (d *Daemon) openGateway() error {
 		Caller:   d.Caller,
 		Fleet:    d.Fleet,
 		Desk:     d.Desk,
-		Expose:   d.exposed(),
-		Exposed:  d.exposedTo,
+		Expose:   d.started.Exposed(),
+		Exposed:  func(who principal.Principal) []meta.Group { return d.Now().ExposedTo(who) },
 		Prefix:   prefix,
 		Bounds:   gateway.Bounds{Servers: d.Config.Lists.Servers, Tools: d.Config.Lists.Tools},
 		Fresh:    time.Duration(d.Config.Lists.TTL),
@@ -249,18 +290,10 @@ func (d *Daemon) openGateway() error {
 	return err
 }
 
-func (d *Daemon) exposed() []meta.Group {
-	now := d.now.Load()
-	if len(now.config.Expose) == 0 {
-		return now.exposed(policy.DefaultExpose())
-	}
-	return now.exposed(now.config.Expose)
-}
-
 // single reports that the gateway has one server and cannot get more, so that
 // names need no prefix.
 func (d *Daemon) single() bool {
-	groups := slices.Clone(d.exposed())
+	groups := slices.Clone(d.started.Exposed())
 	for _, role := range d.Config.Admission.Roles.Each {
 		for _, group := range role.Expose {
 			groups = append(groups, meta.Group(group))

@@ -103,7 +103,7 @@ func (f *follower) run(ctx context.Context) error {
 // reloadIfChanged reloads if a file is another one than when it was read, or
 // was read too long ago to be sure.
 func (f *follower) reloadIfChanged(ctx context.Context) {
-	if now := f.filesNow(); now != f.seen || time.Since(f.read) >= f.Cache().Life() {
+	if now := f.filesNow(); now != f.seen || time.Since(f.read) >= f.Now().Cache().Life() {
 		f.reload(ctx)
 	}
 }
@@ -194,14 +194,14 @@ func (f *follower) watch() {
 // sourcesOf are the files and folders that the Daemon is made of, whether they
 // are there or not.
 func (d *Daemon) sourcesOf() []string {
-	now := d.now.Load()
+	now := d.Now()
 	files := d.ProjectFiles()
-	for _, file := range []string{d.ConfigFile, now.config.File, d.OwnCatalog} {
+	for _, file := range []string{d.ConfigFile, now.Config.File, d.OwnCatalog} {
 		if file != "" {
 			files = append(files, file)
 		}
 	}
-	for _, place := range now.places {
+	for _, place := range now.Places {
 		if place.Path != "" {
 			files = append(files, place.Path)
 		}
@@ -241,7 +241,7 @@ func (d *Daemon) filesNow() string {
 // renew asks remote servers again what they offer, when they were asked too
 // long ago. Others say so by themselves, or are another program.
 func (f *follower) renew(ctx context.Context) {
-	life := f.Cache().Life()
+	life := f.Now().Cache().Life()
 	names, err := f.Desk.Enabled(ctx, principal.Local)
 	if err != nil {
 		return // said by who needs it

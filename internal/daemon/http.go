@@ -72,3 +72,13 @@ func limits(h policy.HTTP) endpoint.Limits {
 		SessionTimeout: time.Duration(h.SessionTimeout), Drain: time.Duration(h.Drain),
 	}
 }
+
+// door returns what lets callers in over HTTP.
+func (d *Daemon) door() *access.Authenticator {
+	h := d.Config.HTTP
+	return access.New(access.Options{
+		Source: d.Store, Resource: h.URL, Issuers: d.Config.Admission.Issuers, Roles: d.Config.Admission.Roles,
+		Current: func() access.Roles { return d.Now().Config.Admission.Roles },
+		Open:    h.AllowUnauthenticated,
+	})
+}

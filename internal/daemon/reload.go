@@ -13,6 +13,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/setup"
 	"github.com/dockgate/dockgate/internal/store"
 )
 
@@ -39,19 +40,19 @@ func (d *Daemon) Reload(ctx context.Context) (Reloaded, error) {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
 	began := time.Now()
-	o := d.Options
+	in := d.Inputs
 	var err error
-	if o.Config, err = d.Load(); err != nil {
+	if in.Config, err = d.Load(); err != nil {
 		return Reloaded{}, err
 	}
-	next, err := settle(ctx, o, &d.parsed)
+	next, err := setup.Read(ctx, in, &d.parsed)
 	if err != nil {
 		return Reloaded{}, err
 	}
 	d.now.Store(next)
 	d.Planner.ForgetAll()
 	d.Gateway.Changed(ctx)
-	return Reloaded{Took: time.Since(began), Restart: d.started.restarts(next)}, nil
+	return Reloaded{Took: time.Since(began), Restart: restarts(d.started, next)}, nil
 }
 
 // reloadable are the parts of a configuration that hold as soon as they are
@@ -62,18 +63,18 @@ func reloadable() []string {
 
 // restarts returns the keys, sorted, that are other ones in next and cannot be
 // taken over while a gateway runs.
-func (s *settled) restarts(next *settled) []string {
-	values := func(s *settled) map[string]any {
+func restarts(started, next *setup.Setup) []string {
+	values := func(s *setup.Setup) map[string]any {
 		all := map[string]any{}
-		for _, one := range s.settings() {
+		for _, one := range s.Settings() {
 			all[one.Key] = one.Value
 		}
-		all["access"], all["install.env"] = s.config.Admission.Issuers, s.config.Install.Env
+		all["access"], all["install.env"] = s.Config.Admission.Issuers, s.Config.Install.Env
 		return all
 	}
-	before, after := values(s), values(next)
+	before, after := values(started), values(next)
 	var keys []string
-	for _, one := range slices.Concat(s.settings(), next.settings()) {
+	for _, one := range slices.Concat(started.Settings(), next.Settings()) {
 		part := func(name string) bool { return one.Key == name || strings.HasPrefix(one.Key, name+".") }
 		if !slices.ContainsFunc(reloadable(), part) && !reflect.DeepEqual(before[one.Key], after[one.Key]) {
 			keys = append(keys, one.Key)
@@ -100,24 +101,6 @@ type Presence struct {
 	Restart []string `json:"restart,omitempty"`
 }
 
-// findings are what is not as it could be with the gateway's configuration.
-func (p Presence) findings() []Finding {
-	const hint = "restart the MCP client that started it"
-	var all []Finding
-	if p.Problem != "" {
-		all = append(all, Finding{
-			Subject: "reload", Health: Poor, Text: fmt.Sprintf("gateway %s goes on with an earlier configuration: %s", p.ID, p.Problem),
-			Hint: "correct it, and see: dockgate config validate",
-		})
-	}
-	if len(p.Restart) > 0 {
-		all = append(all, Finding{
-			Subject: "reload", Health: Poor, Text: fmt.Sprintf("gateway %s needs a restart for: %s", p.ID, strings.Join(p.Restart, ", ")), Hint: hint,
-		})
-	}
-	return all
-}
-
 const (
 	presences = "gateway/"
 	wishFact  = "reload"
@@ -134,11 +117,9 @@ type wish struct {
 	Flushed string `json:"flushed"`
 }
 
-// Gateways returns the gateways of the state folder that run, and drops what
+// Gateways returns the gateways of a state folder that run, and drops what
 // is left of others.
-func (d *Daemon) Gateways(ctx context.Context) ([]Presence, error) { return gatewaysIn(ctx, d.Store) }
-
-func gatewaysIn(ctx context.Context, db *store.DB) ([]Presence, error) {
+func Gateways(ctx context.Context, db *store.DB) ([]Presence, error) {
 	facts, err := db.Facts(ctx, presences)
 	if err != nil {
 		return nil, err

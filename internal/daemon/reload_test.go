@@ -158,7 +158,7 @@ func (r *reloading) running() daemon.Presence {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		gateways, err := r.Gateways(ctx)
+		gateways, err := daemon.Gateways(ctx, r.Store)
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -201,14 +201,14 @@ func TestReload(t *testing.T) {
 	if err := r.call("quick"); !errors.As(err, &disabled) {
 		t.Errorf("quick after it was disabled = %v, want a DisabledError", err)
 	}
-	if _, err := r.Catalog().Server("more"); err != nil || r.Quotas().MaxRunning.Max != 3 || len(r.Gateway.Exposed(principal.Local)) != 1 {
-		t.Errorf("after the reload: %v, quotas %+v, exposed %v", err, r.Quotas(), r.Gateway.Exposed(principal.Local))
+	if _, err := r.Catalog().Server("more"); err != nil || r.Now().Quotas.MaxRunning.Max != 3 || len(r.Gateway.Exposed(principal.Local)) != 1 {
+		t.Errorf("after the reload: %v, quotas %+v, exposed %v", err, r.Now().Quotas, r.Gateway.Exposed(principal.Local))
 	}
 
-	before := r.Rules()
+	before := r.Now().Rules
 	r.write("discovery: {toolRules: [{pattern: ['/(/'], enabled: true}]}")
 	r.hear("configuration not reloaded, the earlier one holds: " + r.file + ":2: discovery.toolRules[0]")
-	if !r.Rules().Equal(before) {
+	if !r.Now().Rules.Equal(before) {
 		t.Error("the rules are other ones after a broken reload")
 	}
 	if got := r.running(); !strings.Contains(got.Problem, "toolRules[0].pattern[0]") {
@@ -239,14 +239,14 @@ func TestReloadProject(t *testing.T) {
 	path := filepath.Join(r.Dir, "dockgate.yaml")
 	write(t, path, "quotas: {max_running: 1}")
 	r.hear("configuration reloaded")
-	if got := r.Quotas().MaxRunning.Max; got != 1 {
+	if got := r.Now().Quotas.MaxRunning.Max; got != 1 {
 		t.Errorf("max_running = %d with the project's file, want 1", got)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 	r.hear("configuration reloaded")
-	if got := r.Quotas().MaxRunning.Max; got != policy.DefaultMaxRunning {
+	if got := r.Now().Quotas.MaxRunning.Max; got != policy.DefaultMaxRunning {
 		t.Errorf("max_running = %d without the project's file, want %d", got, policy.DefaultMaxRunning)
 	}
 }
@@ -306,7 +306,7 @@ func TestAskReload(t *testing.T) {
 		t.Errorf("Stock after it was used again = listed %v, %v, want it listed", stock.Listed, err)
 	}
 	r.end()
-	if gateways, err := other.Gateways(t.Context()); err != nil || len(gateways) != 0 {
+	if gateways, err := daemon.Gateways(t.Context(), other.Store); err != nil || len(gateways) != 0 {
 		t.Errorf("Gateways() = %v, %v after the end, want none", gateways, err)
 	}
 	if uses, err := other.Uses(t.Context()); err != nil || uses.Hits == 0 || uses.Misses == 0 {

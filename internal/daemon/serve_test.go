@@ -9,6 +9,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/setup"
 )
 
 // A client that leaves at once, or an end that comes before anything, is no
@@ -19,9 +20,9 @@ func TestServeNobody(t *testing.T) {
 	for name, ctx := range map[string]context.Context{"client gone": t.Context(), "stopped": over} {
 		t.Run(name, func(t *testing.T) {
 			d, err := daemon.Open(t.Context(), daemon.Options{
+				Inputs: setup.Inputs{Env: func(string) (string, bool) { return "", false }},
 				State:  t.TempDir(),
 				Engine: docker.Options{Host: "unix:///dockgate-test/none.sock"},
-				Env:    func(string) (string, bool) { return "", false },
 				Logger: slog.New(slog.DiscardHandler),
 			})
 			if err != nil {

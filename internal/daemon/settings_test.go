@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/docker"
@@ -19,6 +20,7 @@ import (
 	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/sandbox"
+	"github.com/dockgate/dockgate/internal/setup"
 	"github.com/dockgate/dockgate/internal/store"
 )
 
@@ -49,13 +51,25 @@ func options(t *testing.T) daemon.Options {
 		t.Fatal(err)
 	}
 	return daemon.Options{
+		Inputs: setup.Inputs{
+			Config: policy.Config{Catalogs: []string{file}},
+			Home:   filepath.Join(dir, "home"),
+			Dir:    dir,
+			Env:    func(string) (string, bool) { return "", false },
+		},
 		State:  filepath.Join(dir, "state"),
-		Config: policy.Config{Catalogs: []string{file}},
 		Engine: docker.Options{Host: "unix://" + filepath.Join(dir, "no.sock")},
-		Home:   filepath.Join(dir, "home"),
-		Dir:    dir,
-		Env:    func(string) (string, bool) { return "", false },
 		Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -87,6 +101,30 @@ func pulled(t *testing.T, d *daemon.Daemon, digest string) {
 	d.Planner.ForgetAll()
 }
 
+func decide(t *testing.T, d *daemon.Daemon, question approval.Question) {
+	t.Helper()
+	err := d.Book.Decide(t.Context(), question, approval.Decision{
+		Answer: approval.Approve, Channel: "terminal", By: principal.Local,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func kinds(t *testing.T, state string) []string {
+	t.Helper()
+	records, err := audit.Tail(t.Context(), daemon.AuditDir(state), -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, r := range records {
+		found = append(found, string(r.Kind))
+	}
+	return found
+}
+
+// finding returns what is said of a subject.
 func TestConfigure(t *testing.T) {
 	d := open(t, options(t))
 	dir := t.TempDir()
@@ -266,5 +304,34 @@ func TestRecord(t *testing.T) {
 	}
 	if err := d.Audit.Open(); err == nil {
 		t.Error("Open after Close opens the record again")
+	}
+}
+
+// What the quotas say holds for plans, in the folder of the project too.
+func TestPlanWithinQuotas(t *testing.T) {
+	o := options(t)
+	o.Config.Limits.PIDs = 7
+	write(t, filepath.Join(o.Dir, ".dockgate", "mcp-limits.yaml"), "quotas: {max_memory_per_mcp: 100MB}")
+	d := open(t, o)
+	pulled(t, d, "sha256:"+strings.Repeat("1", 64))
+	if _, err := d.Configure(t.Context(), principal.Local, "notes", []string{"dirs=" + t.TempDir()}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := d.Planner.Plan(t.Context(), principal.Local, "notes")
+	if err != nil || made.Spec.Limits.Memory != 100<<20 || made.Spec.Limits.PIDs != 7 {
+		t.Errorf("Plan() = %+v, %v, want 100 MB and 7 processes", made.Spec.Limits, err)
+	}
+	write(t, o.Config.Catalogs[0], strings.Replace(entries, "    config:\n", "    limits: {memory: 2GB}\n    config:\n", 1))
+	o.State = filepath.Join(t.TempDir(), "state")
+	d = open(t, o)
+	pulled(t, d, "sha256:"+strings.Repeat("1", 64))
+	var tooMuch *plan.MemoryError
+	_, err = d.Configure(t.Context(), principal.Local, "notes", []string{"dirs=" + t.TempDir()})
+	if !errors.As(err, &tooMuch) || !strings.HasSuffix(tooMuch.Place, "mcp-limits.yaml") {
+		t.Errorf("Configure() = %v, want a MemoryError that names the file", err)
+	}
+	standing, err := d.Standing(t.Context(), principal.Local, "notes")
+	if err != nil || standing.State != daemon.StateRefused {
+		t.Errorf("Standing() = %+v, %v, want %s", standing, err, daemon.StateRefused)
 	}
 }

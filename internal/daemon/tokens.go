@@ -17,7 +17,7 @@ import (
 func (d *Daemon) NewToken(ctx context.Context, name, role string, expires time.Time) (access.Token, secret.Value, error) {
 	token, plain, err := access.Mint(name, role, expires)
 	if err == nil { // one that nobody could use is not made
-		_, err = d.now.Load().config.Admission.Roles.Of(principal.Principal{ID: name, Role: role})
+		_, err = d.Now().Config.Admission.Roles.Of(principal.Principal{ID: name, Role: role})
 	}
 	if err != nil {
 		return access.Token{}, secret.Value{}, err

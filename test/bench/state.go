@@ -21,6 +21,7 @@ import (
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/setup"
 	"github.com/dockgate/dockgate/internal/upstream"
 )
 
@@ -61,12 +62,14 @@ func (w *world) makeState(ctx context.Context, name string, entries []entry) (_ 
 		return nil, err
 	}
 	d, err := daemon.Open(ctx, daemon.Options{
+		Inputs: setup.Inputs{
+			Config: policy.Config{Catalogs: []string{file}, Approval: policy.Approval{Mode: approval.ModeAll}},
+			Home:   w.dir,
+			Dir:    w.dir,
+			Env:    os.LookupEnv,
+		},
 		State:   s.dir,
-		Config:  policy.Config{Catalogs: []string{file}, Approval: policy.Approval{Mode: approval.ModeAll}},
 		Engine:  docker.Options{Host: os.Getenv("DOCKER_HOST"), Context: os.Getenv("DOCKER_CONTEXT"), ConfigDir: os.Getenv("DOCKER_CONFIG")},
-		Home:    w.dir,
-		Dir:     w.dir,
-		Env:     os.LookupEnv,
 		Version: "bench",
 		Logger:  slog.New(slog.DiscardHandler),
 	})

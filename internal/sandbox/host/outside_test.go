@@ -1,6 +1,6 @@
 //go:build unix
 
-package daemon_test
+package host_test
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/outside"
+	"github.com/dockgate/dockgate/internal/sandbox/host"
 )
 
 // A gateway in a container looks at the folders that it was told of, and takes
@@ -33,13 +33,13 @@ func TestStatOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	host := outside.Host{Home: home, User: "1234:1234"}
+	around := outside.Host{Home: home, User: "1234:1234"}
 	for path, want := range map[string]string{
 		"home/notes": "home/notes", "home/inner": "home/notes", "home": "home",
 		"other": "unseen other", "home/outer": "unseen other", "home/lost": "unseen nowhere/x", "home/lost/below": "unseen nowhere/x",
 		"home/dead": "missing", "home/gone": "missing", "homeless": "unseen homeless",
 	} {
-		got, err := daemon.StatOutside(host, filepath.Join(root, path))
+		got, err := host.StatOutside(around, filepath.Join(root, path))
 		var unseen *outside.UnseenError
 		var text string
 		switch {
@@ -94,7 +94,7 @@ func TestStatOutsideOwner(t *testing.T) {
 		if err := errors.Join(os.Chown(root, tt.home, tt.home), os.Chown(notes, tt.notes, tt.notes)); err != nil {
 			t.Fatal(err)
 		}
-		got, err := daemon.StatOutside(outside.Host{Home: root, User: tt.user}, notes)
+		got, err := host.StatOutside(outside.Host{Home: root, User: tt.user}, notes)
 		if err != nil || got.Owner != tt.want {
 			t.Errorf("owner with %+v = %s, %v, want %s", tt, got.Owner, err, tt.want)
 		}

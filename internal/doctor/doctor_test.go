@@ -1,43 +1,57 @@
-package daemon_test
+package doctor_test
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/daemon"
-	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/doctor"
+	"github.com/dockgate/dockgate/internal/policy"
+	"github.com/dockgate/dockgate/internal/setup"
 )
 
-func decide(t *testing.T, d *daemon.Daemon, question approval.Question) {
+// options are those of a daemon whose engine is never asked.
+func options(t *testing.T) daemon.Options {
 	t.Helper()
-	err := d.Book.Decide(t.Context(), question, approval.Decision{
-		Answer: approval.Approve, Channel: "terminal", By: principal.Local,
+	dir := t.TempDir()
+	file := filepath.Join(dir, "catalog.yaml")
+	if err := os.WriteFile(file, []byte("version: 1\nservers: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return daemon.Options{
+		Inputs: setup.Inputs{
+			Config: policy.Config{Catalogs: []string{file}},
+			Home:   filepath.Join(dir, "home"),
+			Dir:    dir,
+			Env:    func(string) (string, bool) { return "", false },
+		},
+		State:  filepath.Join(dir, "state"),
+		Engine: docker.Options{Host: "unix://" + filepath.Join(dir, "no.sock")},
+		Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+func open(t *testing.T, o daemon.Options) *daemon.Daemon {
+	t.Helper()
+	d, err := daemon.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	return d
 }
 
-func kinds(t *testing.T, state string) []string {
-	t.Helper()
-	records, err := audit.Tail(t.Context(), daemon.AuditDir(state), -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	for _, r := range records {
-		found = append(found, string(r.Kind))
-	}
-	return found
-}
-
-// finding returns what is said of a subject.
-func finding(t *testing.T, findings []daemon.Finding, subject string) daemon.Finding {
+func finding(t *testing.T, findings []doctor.Finding, subject string) doctor.Finding {
 	t.Helper()
 	for _, f := range findings {
 		if f.Subject == subject {
@@ -45,7 +59,7 @@ func finding(t *testing.T, findings []daemon.Finding, subject string) daemon.Fin
 		}
 	}
 	t.Fatalf("nothing is said of %q: %v", subject, findings)
-	return daemon.Finding{}
+	return doctor.Finding{}
 }
 
 func TestExamine(t *testing.T) {
@@ -54,21 +68,21 @@ func TestExamine(t *testing.T) {
 	if err := d.Audit.Append(audit.Record{Kind: audit.KindStart, Server: "notes"}); err != nil {
 		t.Fatal(err)
 	}
-	findings := daemon.Examine(t.Context(), o)
+	findings := doctor.Examine(t.Context(), o)
 	for subject, want := range map[string]string{
 		"catalogs": "servers, from the built-in catalog, " + o.Config.Catalogs[0],
 		"state":    o.State + ", database intact",
 		"audit":    "2 records, intact",
 	} {
-		if got := finding(t, findings, subject); got.Health != daemon.Good || !strings.Contains(got.Text, want) {
+		if got := finding(t, findings, subject); got.Health != doctor.Good || !strings.Contains(got.Text, want) {
 			t.Errorf("%s: %s %q, want good with %q", subject, got.Health, got.Text, want)
 		}
 	}
 	engine := finding(t, findings, "engine")
-	if engine.Health != daemon.Broken || !strings.Contains(engine.Hint, "start the engine") {
+	if engine.Health != doctor.Broken || !strings.Contains(engine.Hint, "start the engine") {
 		t.Errorf("engine: %s, hint %q, want broken with a hint", engine.Health, engine.Hint)
 	}
-	if daemon.Healthy(findings) {
+	if doctor.Healthy(findings) {
 		t.Error("healthy without an engine")
 	}
 }
@@ -98,35 +112,35 @@ func TestExamineBroken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	findings := daemon.Examine(t.Context(), o)
+	findings := doctor.Examine(t.Context(), o)
 	for subject, want := range map[string]string{
 		"catalogs": "catalog.yaml:1: version",
 		"audit":    "the record was changed",
 	} {
 		got := finding(t, findings, subject)
-		if got.Health != daemon.Broken || !strings.Contains(got.Text, want) || got.Hint == "" {
+		if got.Health != doctor.Broken || !strings.Contains(got.Text, want) || got.Hint == "" {
 			t.Errorf("%s: %s %q, hint %q, want broken with %q and a hint", subject, got.Health, got.Text, got.Hint, want)
 		}
 	}
 
 	// A file where the state folder should be: the engine is looked at all the same.
 	o.State = o.Config.Catalogs[0]
-	findings = daemon.Examine(t.Context(), o)
-	if got := finding(t, findings, "state"); got.Health != daemon.Broken {
+	findings = doctor.Examine(t.Context(), o)
+	if got := finding(t, findings, "state"); got.Health != doctor.Broken {
 		t.Errorf("state: %s %q, want broken", got.Health, got.Text)
 	}
 	finding(t, findings, "engine")
 }
 
 func TestNewFinding(t *testing.T) {
-	if got := daemon.NewFinding("x", "fine", nil); got.Health != daemon.Good || got.Text != "fine" {
+	if got := doctor.NewFinding("x", "fine", nil); got.Health != doctor.Good || got.Text != "fine" {
 		t.Errorf("NewFinding(no error) = %+v, want good", got)
 	}
-	plain := daemon.NewFinding("x", "fine", errors.New("no luck"))
-	if plain.Health != daemon.Broken || plain.Text != "no luck" || plain.Hint != "" {
+	plain := doctor.NewFinding("x", "fine", errors.New("no luck"))
+	if plain.Health != doctor.Broken || plain.Text != "no luck" || plain.Hint != "" {
 		t.Errorf("NewFinding(error) = %+v, want broken without a hint", plain)
 	}
-	hinted := daemon.NewFinding("x", "fine", &daemon.InactiveError{Server: "x"})
+	hinted := doctor.NewFinding("x", "fine", &daemon.InactiveError{Server: "x"})
 	if !strings.Contains(hinted.Hint, "dockgate list") {
 		t.Errorf("NewFinding(error with a hint) = %+v, want the hint", hinted)
 	}

@@ -1,4 +1,9 @@
-package daemon
+// Package doctor looks at what a gateway needs, and says how well each of it is
+// and what the user can do.
+//
+// It decides what is good, poor or broken. It changes nothing, but for what is
+// left of gateways that have ended; what cannot be looked at is a finding too.
+package doctor
 
 import (
 	"context"
@@ -7,11 +12,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/docker/go-units"
 
 	"github.com/dockgate/dockgate/internal/audit"
+	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/setup"
 	"github.com/dockgate/dockgate/internal/store"
 )
 
@@ -53,32 +61,32 @@ func NewFinding(subject, text string, err error) Finding {
 // Examine looks at all that a gateway with these options needs: catalogs,
 // state folder, audit record, disk and engine. What cannot be looked at is a
 // finding, so Examine has no error.
-func Examine(ctx context.Context, o Options) []Finding {
+func Examine(ctx context.Context, o daemon.Options) []Finding {
 	findings := []Finding{examineCatalogs(ctx, o)}
 	stateID, state := examineState(ctx, o)
 	findings = append(findings, state...)
 	return append(findings, examineEngine(ctx, o, stateID)...)
 }
 
-func examineCatalogs(ctx context.Context, o Options) Finding {
-	now, err := settle(ctx, o, nil)
+func examineCatalogs(ctx context.Context, o daemon.Options) Finding {
+	now, err := setup.Read(ctx, o.Inputs, nil)
 	if err != nil {
 		return NewFinding("catalogs", "", err)
 	}
-	text := fmt.Sprintf("%d servers, from the built-in catalog", len(now.catalog.Servers()))
-	for _, place := range now.places[1:] {
+	text := fmt.Sprintf("%d servers, from the built-in catalog", len(now.Catalog.Servers()))
+	for _, place := range now.Places[1:] {
 		if text += ", " + place.Path; !place.Found {
 			text += " (not found)"
 		}
 	}
-	if len(now.notes) > 0 {
-		text += fmt.Sprintf("; %d entries are overridden", len(now.notes))
+	if len(now.Notes) > 0 {
+		text += fmt.Sprintf("; %d entries are overridden", len(now.Notes))
 	}
 	return NewFinding("catalogs", text, nil)
 }
 
 // examineState returns the id of the state folder too, empty if it has none.
-func examineState(ctx context.Context, o Options) (id string, findings []Finding) {
+func examineState(ctx context.Context, o daemon.Options) (id string, findings []Finding) {
 	dir := o.State
 	db, err := store.Open(ctx, dir)
 	if err != nil {
@@ -86,19 +94,37 @@ func examineState(ctx context.Context, o Options) (id string, findings []Finding
 	}
 	id = db.StateID()
 	tokens, err := db.Tokens(ctx)
-	gateways, unread := gatewaysIn(ctx, db)
+	gateways, unread := daemon.Gateways(ctx, db)
 	if err := errors.Join(err, unread, db.Verify(ctx), db.Close()); err != nil {
 		return id, []Finding{NewFinding("state", "", err)}
 	}
 	findings = append(findings, NewFinding("state", dir+", database intact", nil))
 	findings = append(findings, examineCallers(ctx, tokens, o.Config.Admission)...)
 	for _, gateway := range gateways {
-		findings = append(findings, gateway.findings()...)
+		findings = append(findings, examineGateway(gateway)...)
 	}
 	if disk, ok := examineDisk("disk", db.Dir()); ok {
 		findings = append(findings, disk)
 	}
-	return id, append(findings, examineRecord(AuditDir(dir)))
+	return id, append(findings, examineRecord(daemon.AuditDir(dir)))
+}
+
+// examineGateway says what is not as it could be with a gateway's configuration.
+func examineGateway(p daemon.Presence) []Finding {
+	const hint = "restart the MCP client that started it"
+	var all []Finding
+	if p.Problem != "" {
+		all = append(all, Finding{
+			Subject: "reload", Health: Poor, Text: fmt.Sprintf("gateway %s goes on with an earlier configuration: %s", p.ID, p.Problem),
+			Hint: "correct it, and see: dockgate config validate",
+		})
+	}
+	if len(p.Restart) > 0 {
+		all = append(all, Finding{
+			Subject: "reload", Health: Poor, Text: fmt.Sprintf("gateway %s needs a restart for: %s", p.ID, strings.Join(p.Restart, ", ")), Hint: hint,
+		})
+	}
+	return all
 }
 
 func examineRecord(dir string) Finding {
@@ -150,17 +176,10 @@ func examineDisk(subject, dir string) (finding Finding, ok bool) {
 	return finding, true
 }
 
-// noState stands in for the id of a state folder that cannot be opened, so
-// that the engine is looked at all the same.
-const noState = "none"
-
-func examineEngine(ctx context.Context, o Options, stateID string) []Finding {
-	options := o.Engine
-	options.State, options.Dir, options.Logger = stateID, o.State, o.Logger
-	if stateID == "" {
-		options.State = noState
-	}
-	engine, err := docker.Connect(ctx, options)
+// examineEngine looks at the engine, also if the state folder cannot be opened
+// and so has no id.
+func examineEngine(ctx context.Context, o daemon.Options, stateID string) []Finding {
+	engine, err := docker.Connect(ctx, o.EngineOptions(stateID))
 	if err != nil {
 		return []Finding{NewFinding("engine", "", err)}
 	}

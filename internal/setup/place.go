@@ -1,4 +1,4 @@
-package daemon
+package setup
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 // LoadCatalog reads the built-in catalog, the user's own and those of the
 // configuration, of which later ones win. A file may be in any format that
 // can be read.
-func LoadCatalog(ctx context.Context, o Options) (*catalog.Catalog, []catalog.Note, error) {
-	files, err := LoadFiles(ctx, o)
+func LoadCatalog(ctx context.Context, in Inputs) (*catalog.Catalog, []catalog.Note, error) {
+	files, err := LoadFiles(ctx, in)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -29,12 +29,12 @@ func LoadCatalog(ctx context.Context, o Options) (*catalog.Catalog, []catalog.No
 }
 
 // LoadFiles reads what [LoadCatalog] merges.
-func LoadFiles(ctx context.Context, o Options) ([]catalog.File, error) {
-	projects, err := o.projects()
+func LoadFiles(ctx context.Context, in Inputs) ([]catalog.File, error) {
+	projects, err := in.projects()
 	if err != nil {
 		return nil, err
 	}
-	read, err := o.read(ctx, projects, nil)
+	read, err := in.read(ctx, projects, nil)
 	return read.files, err
 }
 
@@ -63,12 +63,12 @@ type Place struct {
 
 // Places returns where servers are described, in the order in which they are
 // read: later ones win. The error joins all mistakes in them.
-func Places(ctx context.Context, o Options) ([]Place, error) {
-	projects, err := o.projects()
+func Places(ctx context.Context, in Inputs) ([]Place, error) {
+	projects, err := in.projects()
 	if err != nil {
 		return nil, err
 	}
-	read, err := o.read(ctx, projects, nil)
+	read, err := in.read(ctx, projects, nil)
 	return read.places, err
 }
 
@@ -97,15 +97,15 @@ func (r reading) configured() []string {
 
 // read reads the places; there is a file for each, which is empty where
 // nothing was found.
-func (o Options) read(ctx context.Context, projects []policy.Project, parsed *parsedFiles) (reading, error) {
+func (in Inputs) read(ctx context.Context, projects []policy.Project, parsed *Parsed) (reading, error) {
 	own, err := parsed.parse(ctx, catalog.Origin{Catalog: "built-in", Kind: catalog.BuiltIn}, builtin.Servers(), catalog.Surroundings{})
 	if err != nil {
 		return reading{}, err
 	}
 	r := reading{files: []catalog.File{own}, places: []Place{{Type: "built-in", Found: true, Servers: len(own.Servers)}}}
 	var problems []error
-	for _, place := range o.places(projects) {
-		file, err := o.readPlace(ctx, &place, r.files, parsed)
+	for _, place := range in.places(projects) {
+		file, err := in.readPlace(ctx, &place, r.files, parsed)
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -116,10 +116,10 @@ func (o Options) read(ctx context.Context, projects []policy.Project, parsed *pa
 	return r, errors.Join(problems...)
 }
 
-func (o Options) readPlace(ctx context.Context, place *Place, before []catalog.File, parsed *parsedFiles) (catalog.File, error) {
+func (in Inputs) readPlace(ctx context.Context, place *Place, before []catalog.File, parsed *Parsed) (catalog.File, error) {
 	if place.inline != nil {
 		place.Found = true
-		return place.inline.File(catalog.Origin{Catalog: place.Path, Kind: place.kind}, o.Around(before))
+		return place.inline.File(catalog.Origin{Catalog: place.Path, Kind: place.kind}, in.Around(before))
 	}
 	info, err := os.Stat(place.Path)
 	if errors.Is(err, os.ErrNotExist) && place.optional {
@@ -131,15 +131,15 @@ func (o Options) readPlace(ctx context.Context, place *Place, before []catalog.F
 		if err != nil {
 			return catalog.File{}, fmt.Errorf("catalog: %w", err)
 		}
-		return parsed.parse(ctx, catalog.Origin{Catalog: place.Path, Kind: place.kind}, data, o.Around(before))
+		return parsed.parse(ctx, catalog.Origin{Catalog: place.Path, Kind: place.kind}, data, in.Around(before))
 	}
-	return source.Load(ctx, place.kind, place.Path, o.Around(before))
+	return source.Load(ctx, place.kind, place.Path, in.Around(before))
 }
 
 // places are what is read on top of the built-in catalog: what projects and
 // the local registries say, of which the project's is trusted least, then the
 // user's own catalog and those of the configuration.
-func (o Options) places(projects []policy.Project) []Place {
+func (in Inputs) places(projects []policy.Project) []Place {
 	var places []Place
 	for i := range projects {
 		p := &projects[i]
@@ -150,57 +150,57 @@ func (o Options) places(projects []policy.Project) []Place {
 			places = append(places, Place{Type: "inline", Path: p.File, From: p.Written.Place("discovery.servers", p.File), kind: catalog.Project, inline: &p.Discovery})
 		}
 	}
-	for _, folder := range registry.Places(o.Around(nil)) {
+	for _, folder := range registry.Places(in.Around(nil)) {
 		if !registry.IsFolder(filepath.FromSlash(folder)) {
 			continue
 		}
 		path := filepath.FromSlash(folder)
-		places = append(places, Place{Type: "registry", Path: path, kind: o.kindOf(path)})
+		places = append(places, Place{Type: "registry", Path: path, kind: in.kindOf(path)})
 	}
-	if o.OwnCatalog != "" {
-		if _, err := os.Stat(o.OwnCatalog); !errors.Is(err, os.ErrNotExist) {
-			places = append(places, Place{Type: "own", Path: o.OwnCatalog, kind: catalog.User})
+	if in.OwnCatalog != "" {
+		if _, err := os.Stat(in.OwnCatalog); !errors.Is(err, os.ErrNotExist) {
+			places = append(places, Place{Type: "own", Path: in.OwnCatalog, kind: catalog.User})
 		}
 	}
-	for _, path := range o.Config.Catalogs {
-		places = append(places, Place{Type: "catalog", Path: path, From: o.Config.Written.Place("catalogs", "flag"), kind: catalog.User})
+	for _, path := range in.Config.Catalogs {
+		places = append(places, Place{Type: "catalog", Path: path, From: in.Config.Written.Place("catalogs", "flag"), kind: catalog.User})
 	}
-	return append(places, o.sources()...)
+	return append(places, in.sources()...)
 }
 
 // kindOf says whose the file at a path is, where the user has not named it.
-func (o Options) kindOf(path string) catalog.OriginKind {
-	users := inside(o.Home, path) && inside(o.Dir, o.Home) // though the project is around it
-	if o.Dir == "" || o.Dir == o.Home || users || !inside(o.Dir, path) {
+func (in Inputs) kindOf(path string) catalog.OriginKind {
+	users := inside(in.Home, path) && inside(in.Dir, in.Home) // though the project is around it
+	if in.Dir == "" || in.Dir == in.Home || users || !inside(in.Dir, path) {
 		return catalog.User
 	}
 	return catalog.Project
 }
 
 // sources are the places that the user's configuration names under discovery.
-func (o Options) sources() []Place {
-	d := &o.Config.Discovery
+func (in Inputs) sources() []Place {
+	d := &in.Config.Discovery
 	var places []Place
 	for _, s := range d.Sources {
-		s = s.At(filepath.Dir(o.Config.File), o.Home)
+		s = s.At(filepath.Dir(in.Config.File), in.Home)
 		paths := []string{s.Path}
 		if s.Path == "" {
 			paths = nil
-			for _, path := range source.Places(source.Type(s.Type), o.Around(nil)) {
+			for _, path := range source.Places(source.Type(s.Type), in.Around(nil)) {
 				paths = append(paths, filepath.FromSlash(path))
 			}
 		}
 		for _, path := range paths {
 			kind := catalog.User
 			if s.Path == "" {
-				kind = o.kindOf(path)
+				kind = in.kindOf(path)
 			}
 			places = append(places, Place{Type: s.Type, Path: path, From: s.Place, Configured: kind == catalog.User, kind: kind, optional: true})
 		}
 	}
 	if d.Servers.Kind != 0 {
 		places = append(places, Place{
-			Type: "inline", Path: o.Config.File, From: o.Config.Written.Place("discovery.servers", o.Config.File), Configured: true, kind: catalog.User, inline: d,
+			Type: "inline", Path: in.Config.File, From: in.Config.Written.Place("discovery.servers", in.Config.File), Configured: true, kind: catalog.User, inline: d,
 		})
 	}
 	return places
@@ -208,9 +208,9 @@ func (o Options) sources() []Place {
 
 // Around returns what the entries of some formats refer to: this machine, and
 // the entries of the files that were read before.
-func (o Options) Around(files []catalog.File) catalog.Surroundings {
+func (in Inputs) Around(files []catalog.File) catalog.Surroundings {
 	return catalog.Surroundings{
-		OS: runtime.GOOS, Home: o.Home, Dir: o.Dir, Env: o.Env, Stat: os.Stat,
+		OS: runtime.GOOS, Home: in.Home, Dir: in.Dir, Env: in.Env, Stat: os.Stat,
 		Known: func(name string) (catalog.Server, bool) {
 			merged, _ := catalog.Merge(files...)
 			entry, err := merged.Server(name)

@@ -1,4 +1,4 @@
-package daemon
+package setup
 
 import (
 	"bytes"
@@ -11,10 +11,10 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog/source"
 )
 
-// parsedFiles are catalogs that were parsed before, by their origin. A file
+// Parsed are catalogs that were parsed before, by their origin. A file
 // with the same content is not parsed again: that is most of the time of a
 // reload. The zero value is ready.
-type parsedFiles struct {
+type Parsed struct {
 	mu   sync.Mutex
 	each map[catalog.Origin]parsedFile
 }
@@ -25,8 +25,8 @@ type parsedFile struct {
 }
 
 // parse reads a catalog in whichever format it is, by what was parsed before
-// if it can. A nil parsedFiles keeps nothing.
-func (p *parsedFiles) parse(ctx context.Context, origin catalog.Origin, data []byte, around catalog.Surroundings) (catalog.File, error) {
+// if it can. A nil Parsed keeps nothing.
+func (p *Parsed) parse(ctx context.Context, origin catalog.Origin, data []byte, around catalog.Surroundings) (catalog.File, error) {
 	if p == nil {
 		return source.Parse(ctx, origin, data, around)
 	}

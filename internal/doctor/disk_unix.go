@@ -1,6 +1,6 @@
 //go:build !windows
 
-package daemon
+package doctor
 
 import "golang.org/x/sys/unix"
 

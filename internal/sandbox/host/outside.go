@@ -1,46 +1,24 @@
-package daemon
+package host
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 
-	"github.com/dockgate/dockgate/internal/docker"
 	"github.com/dockgate/dockgate/internal/outside"
 	"github.com/dockgate/dockgate/internal/sandbox"
 )
 
-// EngineAddress returns the address of the engine that a gateway with these
-// options uses. It does not connect.
-func EngineAddress(ctx context.Context, o Options) (string, error) {
-	options := o.Engine
-	options.State, options.Dir, options.Logger = noState, o.State, o.Logger
-	engine, err := docker.Connect(ctx, options)
-	if err != nil {
-		return "", err
-	}
-	address := engine.Host()
-	return address, engine.Close() //nolint:contextcheck // it ends with its own time
-}
-
-// stat returns how paths of the host are looked at.
-func (o Options) stat() func(path string) (sandbox.HostPath, error) {
-	if o.Outside == nil {
-		return statHost
-	}
-	return func(path string) (sandbox.HostPath, error) { return statOutside(*o.Outside, path) }
-}
-
-// statOutside looks at a path of the host from inside a container. What the
+// StatOutside looks at a path of the host from inside a container, for which
+// host is what the gateway was told of it. What the
 // gateway was not told of is the container's own, and refused; so is what a
 // link leads to.
-func statOutside(host outside.Host, path string) (sandbox.HostPath, error) {
+func StatOutside(host outside.Host, path string) (sandbox.HostPath, error) {
 	if !host.Sees(path) {
 		return sandbox.HostPath{}, host.Unseen(path)
 	}
-	found, err := statHost(path)
+	found, err := Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if target, ok := leads(path); ok && !host.Sees(target) {
 			return sandbox.HostPath{}, host.Unseen(target)
@@ -55,7 +33,7 @@ func statOutside(host outside.Host, path string) (sandbox.HostPath, error) {
 	if found.Owner == "0:0" && host.User != "" {
 		// Where the engine is in a virtual machine, what it shares of the host
 		// seems to be whose it is not; then the home folder does too.
-		if home, err := statHost(host.Home); err == nil && home.Owner == "0:0" {
+		if home, err := Stat(host.Home); err == nil && home.Owner == "0:0" {
 			found.Owner = host.User
 		}
 	}

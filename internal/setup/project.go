@@ -1,4 +1,4 @@
-package daemon
+package setup
 
 import (
 	"errors"
@@ -14,10 +14,10 @@ import (
 
 // ProjectFiles are the files of a project in the working directory, whether
 // they are there or not.
-func (o Options) ProjectFiles() []string {
+func (in Inputs) ProjectFiles() []string {
 	var files []string
 	for _, name := range policy.ProjectFiles() {
-		files = append(files, filepath.Join(o.Dir, name))
+		files = append(files, filepath.Join(in.Dir, name))
 	}
 	return files
 }
@@ -27,15 +27,15 @@ const maxProjectFile = 64 << 10
 
 // projects reads the project's files that are there. What the user named as
 // the configuration is no project's. The error joins all mistakes.
-func (o Options) projects() ([]policy.Project, error) {
+func (in Inputs) projects() ([]policy.Project, error) {
 	var all []policy.Project
 	var mistakes []error
-	if o.Several { // a project speaks for its own folder only
+	if in.Several { // a project speaks for its own folder only
 		return nil, nil
 	}
-	for _, path := range o.ProjectFiles() {
+	for _, path := range in.ProjectFiles() {
 		found, err := os.Stat(path)
-		if errors.Is(err, os.ErrNotExist) || o.isConfig(found) {
+		if errors.Is(err, os.ErrNotExist) || in.isConfig(found) {
 			continue
 		}
 		if err == nil && (!found.Mode().IsRegular() || found.Size() > maxProjectFile) {
@@ -50,7 +50,7 @@ func (o Options) projects() ([]policy.Project, error) {
 			continue
 		}
 		p, err := policy.ParseProject(path, data)
-		if err := errors.Join(err, o.confine(&p)); err != nil {
+		if err := errors.Join(err, in.confine(&p)); err != nil {
 			mistakes = append(mistakes, err)
 			continue
 		}
@@ -60,19 +60,19 @@ func (o Options) projects() ([]policy.Project, error) {
 }
 
 // isConfig reports that a file is the user's configuration.
-func (o Options) isConfig(found os.FileInfo) bool {
-	if o.Config.File == "" || found == nil {
+func (in Inputs) isConfig(found os.FileInfo) bool {
+	if in.Config.File == "" || found == nil {
 		return false
 	}
-	config, err := os.Stat(o.Config.File)
+	config, err := os.Stat(in.Config.File)
 	return err == nil && os.SameFile(found, config)
 }
 
 // confine gives a project's sources their places in the project's folder.
-func (o Options) confine(p *policy.Project) error {
+func (in Inputs) confine(p *policy.Project) error {
 	var mistakes []error
 	for i, s := range p.Discovery.Sources {
-		inside, err := o.within(s)
+		inside, err := in.within(s)
 		p.Discovery.Sources[i] = inside
 		mistakes = append(mistakes, err)
 	}
@@ -81,26 +81,26 @@ func (o Options) confine(p *policy.Project) error {
 
 // within returns a project's source with its place in the project's folder.
 // What lies outside is refused: the files there are not the project's to name.
-func (o Options) within(s policy.Source) (policy.Source, error) {
+func (in Inputs) within(s policy.Source) (policy.Source, error) {
 	if s.Written == "" {
-		for _, place := range source.Places(source.Type(s.Type), o.Around(nil)) {
-			if path := filepath.FromSlash(place); o.kindOf(path) == catalog.Project {
+		for _, place := range source.Places(source.Type(s.Type), in.Around(nil)) {
+			if path := filepath.FromSlash(place); in.kindOf(path) == catalog.Project {
 				s.Path = path
 				return s, nil
 			}
 		}
 		return s, &policy.ConfigError{Place: s.Place, Problem: fmt.Sprintf("discovery.sources: %s has no place in a project; name a path in it", s.Type)}
 	}
-	s = s.At(o.Dir, o.Home)
+	s = s.At(in.Dir, in.Home)
 	real, err := filepath.EvalSymlinks(s.Path)
 	if err != nil { // what is not there leads nowhere
 		real = s.Path
 	}
-	dir, err := filepath.EvalSymlinks(o.Dir)
+	dir, err := filepath.EvalSymlinks(in.Dir)
 	if err != nil {
-		dir = o.Dir
+		dir = in.Dir
 	}
-	if inside(o.Dir, s.Path) && (inside(dir, real) || real == s.Path) {
+	if inside(in.Dir, s.Path) && (inside(dir, real) || real == s.Path) {
 		return s, nil
 	}
 	return s, &policy.ConfigError{Place: s.Place, Problem: fmt.Sprintf("discovery.sources: %s is not in the project's folder", s.Written)}

@@ -1,4 +1,4 @@
-package daemon
+package host
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/dockgate/dockgate/internal/sandbox"
 )
 
-// statHost looks at a path of this machine.
-func statHost(path string) (sandbox.HostPath, error) {
+// Stat looks at a path of this machine.
+func Stat(path string) (sandbox.HostPath, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return sandbox.HostPath{}, err

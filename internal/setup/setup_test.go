@@ -1,4 +1,4 @@
-package daemon_test
+package setup_test
 
 import (
 	"encoding/json"
@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dockgate/dockgate/internal/catalog"
-	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/setup"
 )
 
 // The configuration as others publish it, and servers in each form.
@@ -37,33 +37,66 @@ discovery:
     - {pattern: ['*github*', '/issue/'], enabled: true, tags: [github]}
 `
 
-func configured(t *testing.T, o daemon.Options, content string) daemon.Options {
+// inputs are those of a user without a configuration, who names one catalog.
+func inputs(t *testing.T) setup.Inputs {
 	t.Helper()
-	path := filepath.Join(o.Dir, "user", "config.yaml")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "catalog.yaml")
+	write(t, file, "version: 1\nservers:\n  notes: {image: registry.example.com/notes:1}\n  away: {unsupported: it is away}\n")
+	return setup.Inputs{
+		Config: policy.Config{Catalogs: []string{file}},
+		Home:   filepath.Join(dir, "home"),
+		Dir:    dir,
+		Env:    func(string) (string, bool) { return "", false },
+	}
+}
+
+func read(t *testing.T, in setup.Inputs) *setup.Setup {
+	t.Helper()
+	s, err := setup.Read(t.Context(), in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func configured(t *testing.T, in setup.Inputs, content string) setup.Inputs {
+	t.Helper()
+	path := filepath.Join(in.Dir, "user", "config.yaml")
 	write(t, path, content)
 	config, err := policy.LoadConfig(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Catalogs = append(config.Catalogs, o.Config.Catalogs...)
-	o.Config = config
-	return o
+	config.Catalogs = append(config.Catalogs, in.Config.Catalogs...)
+	in.Config = config
+	return in
 }
 
 func TestSources(t *testing.T) {
-	o := options(t)
-	write(t, filepath.Join(o.Home, ".docker", "mcp-servers.json"),
+	in := inputs(t)
+	write(t, filepath.Join(in.Home, ".docker", "mcp-servers.json"),
 		`{"mcpServers": {"files": {"command": "docker", "args": ["run", "-i", "mcp/filesystem"]}, "github": {"command": "docker", "args": ["run", "-i", "x/github"]}}}`)
-	write(t, filepath.Join(o.Dir, "user", "mcp-servers.yaml"),
+	write(t, filepath.Join(in.Dir, "user", "mcp-servers.yaml"),
 		"servers:\n  jira: {name: Jira, connection: {type: stdio, command: uvx, args: [mcp-jira]}, tools: [{name: create_ticket, description: Create a ticket}]}\n")
-	d := open(t, configured(t, o, seeded))
+	s := read(t, configured(t, in, seeded))
 	type place struct {
 		Type    string
 		Found   bool
 		Servers int
 	}
 	var got []place
-	for _, p := range d.Places()[1:] {
+	for _, p := range s.Places[1:] {
 		got = append(got, place{p.Type, p.Found, p.Servers})
 	}
 	want := []place{
@@ -73,7 +106,7 @@ func TestSources(t *testing.T) {
 		t.Errorf("Places (-want +got):\n%s", diff)
 	}
 	for name, want := range map[string]string{"notes": "registry.example.com/mine:2", "files": "mcp/filesystem", "github": "@modelcontextprotocol/server-github"} {
-		entry, err := d.Catalog().Server(name)
+		entry, err := s.Catalog.Server(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,12 +119,11 @@ func TestSources(t *testing.T) {
 		}
 	}
 	// What is configured is there to be found, before anybody has chosen it.
-	enabled, err := d.Desk.Enabled(t.Context(), principal.Local)
-	if diff := cmp.Diff([]string{"files", "github", "jira", "notes"}, enabled); err != nil || diff != "" {
-		t.Errorf("Enabled() = %v, (-want +got):\n%s", err, diff)
+	if diff := cmp.Diff([]string{"files", "github", "jira", "notes"}, s.Configured); diff != "" {
+		t.Errorf("Configured (-want +got):\n%s", diff)
 	}
-	if d.DiscoveryOff() || d.Cache().Life() != time.Hour || len(d.Rules().List()) != 1 {
-		t.Errorf("discovery off %v, cache %v, rules %v", d.DiscoveryOff(), d.Cache(), d.Rules().List())
+	if s.DiscoveryOff() || s.Cache().Life() != time.Hour || len(s.Rules.List()) != 1 {
+		t.Errorf("discovery off %v, cache %v, rules %v", s.DiscoveryOff(), s.Cache(), s.Rules.List())
 	}
 }
 
@@ -100,27 +132,27 @@ func TestSources(t *testing.T) {
 func TestProjectNarrows(t *testing.T) {
 	tests := []struct {
 		name, user, project string
-		check               func(d *daemon.Daemon) (got, want any)
+		check               func(s *setup.Setup) (got, want any)
 	}{
 		{"expose takes away", "expose: [meta, active]", "expose: [active, direct]", exposed("active")},
 		{"expose takes all away", "", "expose: []", exposed()},
 		{"nothing said", "", "quotas: {max_running: 4}", exposed("meta", "dynamic", "active")},
 		{"discovery off", "", "discovery: {enabled: false}", exposed("dynamic", "active")},
 		{"discovery stays off", "discovery: {enabled: false}", "discovery: {enabled: true}", exposed("dynamic", "active")},
-		{"cache off", "", "discovery: {cache: {enabled: false}}", func(d *daemon.Daemon) (any, any) { return d.Cache().Off(), true }},
-		{"cache stays off", "discovery: {cache: {enabled: false}}", "discovery: {cache: {enabled: true}}", func(d *daemon.Daemon) (any, any) { return d.Cache().Off(), true }},
-		{"cache shorter", "discovery: {cache: {ttl: 1m}}", "discovery: {cache: {ttl: 5}}", func(d *daemon.Daemon) (any, any) { return d.Cache().Life(), 5 * time.Second }},
-		{"cache not longer", "discovery: {cache: {ttl: 60}}", "discovery: {cache: {ttl: 2h}}", func(d *daemon.Daemon) (any, any) { return d.Cache().Life(), time.Minute }},
-		{"anticipate off", "", "anticipate: false", func(d *daemon.Daemon) (any, any) { return d.Desk.Anticipate, false }},
-		{"anticipate stays off", "anticipate: false", "anticipate: true", func(d *daemon.Daemon) (any, any) { return d.Desk.Anticipate, false }},
+		{"cache off", "", "discovery: {cache: {enabled: false}}", func(s *setup.Setup) (any, any) { return s.Cache().Off(), true }},
+		{"cache stays off", "discovery: {cache: {enabled: false}}", "discovery: {cache: {enabled: true}}", func(s *setup.Setup) (any, any) { return s.Cache().Off(), true }},
+		{"cache shorter", "discovery: {cache: {ttl: 1m}}", "discovery: {cache: {ttl: 5}}", func(s *setup.Setup) (any, any) { return s.Cache().Life(), 5 * time.Second }},
+		{"cache not longer", "discovery: {cache: {ttl: 60}}", "discovery: {cache: {ttl: 2h}}", func(s *setup.Setup) (any, any) { return s.Cache().Life(), time.Minute }},
+		{"anticipate off", "", "anticipate: false", func(s *setup.Setup) (any, any) { return s.Anticipates(), false }},
+		{"anticipate stays off", "anticipate: false", "anticipate: true", func(s *setup.Setup) (any, any) { return s.Anticipates(), false }},
 		{"servers are added", "", "discovery: {servers: {own: {image: a/b}}}", image("own", "a/b")},
 		{"the user's server wins", "discovery: {servers: {own: {image: c/d}}}", "discovery: {servers: {own: {image: a/b}}}", image("own", "c/d")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			o := options(t)
-			write(t, filepath.Join(o.Dir, "dockgate.yaml"), tt.project)
-			got, want := tt.check(open(t, configured(t, o, tt.user)))
+			in := inputs(t)
+			write(t, filepath.Join(in.Dir, "dockgate.yaml"), tt.project)
+			got, want := tt.check(read(t, configured(t, in, tt.user)))
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s narrowed by %s (-want +got):\n%s", tt.user, tt.project, diff)
 			}
@@ -128,15 +160,15 @@ func TestProjectNarrows(t *testing.T) {
 	}
 }
 
-func exposed(groups ...meta.Group) func(d *daemon.Daemon) (any, any) {
-	return func(d *daemon.Daemon) (any, any) {
-		return append([]meta.Group{}, d.Gateway.Exposed(principal.Local)...), append([]meta.Group{}, groups...)
+func exposed(groups ...meta.Group) func(s *setup.Setup) (any, any) {
+	return func(s *setup.Setup) (any, any) {
+		return append([]meta.Group{}, s.ExposedTo(principal.Local)...), append([]meta.Group{}, groups...)
 	}
 }
 
-func image(server, want string) func(d *daemon.Daemon) (any, any) {
-	return func(d *daemon.Daemon) (any, any) {
-		entry, err := d.Catalog().Server(server)
+func image(server, want string) func(s *setup.Setup) (any, any) {
+	return func(s *setup.Setup) (any, any) {
+		entry, err := s.Catalog.Server(server)
 		if err != nil {
 			return err.Error(), want
 		}
@@ -167,35 +199,32 @@ func TestProjectRefused(t *testing.T) {
 		{"discovery: {sources: [{type: claude-desktop}]}", "claude-desktop has no place in a project"},
 	}
 	for _, tt := range tests {
-		o := options(t)
-		o.Home = t.TempDir()
-		write(t, filepath.Join(o.Home, "other.yaml"), "servers: {}")
-		if err := os.Symlink(filepath.Join(o.Home, "other.yaml"), filepath.Join(o.Dir, "link.yaml")); err != nil {
+		in := inputs(t)
+		in.Home = t.TempDir()
+		write(t, filepath.Join(in.Home, "other.yaml"), "servers: {}")
+		if err := os.Symlink(filepath.Join(in.Home, "other.yaml"), filepath.Join(in.Dir, "link.yaml")); err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(o.Dir, "dockgate.yaml"), tt.content)
-		d, err := daemon.Open(t.Context(), o)
-		if err == nil {
-			_ = d.Close()
-		}
+		write(t, filepath.Join(in.Dir, "dockgate.yaml"), tt.content)
+		_, err := setup.Read(t.Context(), in, nil)
 		var mistake *policy.ConfigError
 		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("Open() with %q = %v, want %s", tt.content, err, tt.want)
+			t.Errorf("Read() with %q = %v, want %s", tt.content, err, tt.want)
 		}
 	}
 }
 
 func TestProjectSources(t *testing.T) {
-	o := options(t)
-	write(t, filepath.Join(o.Dir, ".dockgate", "config.yaml"), "discovery: {sources: [{type: vscode}, {type: custom, path: ./more.yaml}, {type: cursor}]}")
-	write(t, filepath.Join(o.Dir, ".vscode", "mcp.json"), `{"servers": {"one": {"command": "npx", "args": ["-y", "one"]}}}`)
-	write(t, filepath.Join(o.Dir, "more.yaml"), "servers: {two: {connection: {command: uvx, args: [two]}}}")
-	d := open(t, o)
-	if enabled, err := d.Desk.Enabled(t.Context(), principal.Local); err != nil || len(enabled) > 0 {
-		t.Errorf("Enabled() = %v, %v, want nothing that only the project has chosen", enabled, err)
+	in := inputs(t)
+	write(t, filepath.Join(in.Dir, ".dockgate", "config.yaml"), "discovery: {sources: [{type: vscode}, {type: custom, path: ./more.yaml}, {type: cursor}]}")
+	write(t, filepath.Join(in.Dir, ".vscode", "mcp.json"), `{"servers": {"one": {"command": "npx", "args": ["-y", "one"]}}}`)
+	write(t, filepath.Join(in.Dir, "more.yaml"), "servers: {two: {connection: {command: uvx, args: [two]}}}")
+	s := read(t, in)
+	if len(s.Configured) > 0 {
+		t.Errorf("Configured = %v, want nothing that only the project has chosen", s.Configured)
 	}
-	for name, want := range map[string]string{"one": filepath.Join(o.Dir, ".vscode", "mcp.json"), "two": filepath.Join(o.Dir, "more.yaml")} {
-		entry, err := d.Catalog().Server(name)
+	for name, want := range map[string]string{"one": filepath.Join(in.Dir, ".vscode", "mcp.json"), "two": filepath.Join(in.Dir, "more.yaml")} {
+		entry, err := s.Catalog.Server(name)
 		if err != nil || entry.Origin.Kind != catalog.Project || entry.Origin.Catalog != want {
 			t.Errorf("Server(%s) is of %v, %v, want the project's %s", name, entry.Origin, err, want)
 		}
@@ -205,26 +234,25 @@ func TestProjectSources(t *testing.T) {
 // A client's own file in the project is the project's, though the user names
 // the client.
 func TestSourceInProject(t *testing.T) {
-	o := options(t)
-	write(t, filepath.Join(o.Dir, ".cursor", "mcp.json"), `{"mcpServers": {"one": {"command": "npx", "args": ["-y", "one"]}}}`)
-	write(t, filepath.Join(o.Home, ".cursor", "mcp.json"), `{"mcpServers": {"two": {"command": "npx", "args": ["-y", "two"]}}}`)
-	d := open(t, configured(t, o, "discovery: {sources: [{type: cursor}]}"))
-	enabled, err := d.Desk.Enabled(t.Context(), principal.Local)
-	if diff := cmp.Diff([]string{"two"}, enabled); err != nil || diff != "" {
-		t.Errorf("Enabled() = %v (-want +got):\n%s", err, diff)
+	in := inputs(t)
+	write(t, filepath.Join(in.Dir, ".cursor", "mcp.json"), `{"mcpServers": {"one": {"command": "npx", "args": ["-y", "one"]}}}`)
+	write(t, filepath.Join(in.Home, ".cursor", "mcp.json"), `{"mcpServers": {"two": {"command": "npx", "args": ["-y", "two"]}}}`)
+	s := read(t, configured(t, in, "discovery: {sources: [{type: cursor}]}"))
+	if diff := cmp.Diff([]string{"two"}, s.Configured); diff != "" {
+		t.Errorf("Configured (-want +got):\n%s", diff)
 	}
 	for name, want := range map[string]catalog.OriginKind{"one": catalog.Project, "two": catalog.User} {
-		if entry, err := d.Catalog().Server(name); err != nil || entry.Origin.Kind != want {
+		if entry, err := s.Catalog.Server(name); err != nil || entry.Origin.Kind != want {
 			t.Errorf("Server(%s) is of %v, %v, want %s", name, entry.Origin, err, want)
 		}
 	}
 }
 
 func TestSettings(t *testing.T) {
-	o := options(t)
-	write(t, filepath.Join(o.Dir, "dockgate.yaml"), "quotas:\n  max_running: 2\n  max_remote: 9\nanticipate: true\nexpose: [meta]\n")
-	o = configured(t, o, "limits:\n  memory: 300MB\nquotas: {max_concurrent_mcps: 4}\ninstall: {env: {TOKEN: hidden}}\nexpose: [meta, active]\n")
-	user, project := o.Config.File, filepath.Join(o.Dir, "dockgate.yaml")
+	in := inputs(t)
+	write(t, filepath.Join(in.Dir, "dockgate.yaml"), "quotas:\n  max_running: 2\n  max_remote: 9\nanticipate: true\nexpose: [meta]\n")
+	in = configured(t, in, "limits:\n  memory: 300MB\nquotas: {max_concurrent_mcps: 4}\ninstall: {env: {TOKEN: hidden}}\nexpose: [meta, active]\n")
+	user, project := in.Config.File, filepath.Join(in.Dir, "dockgate.yaml")
 	want := map[string]policy.Setting{
 		"limits.memory":       {Value: "300MB", From: user + ":2"},
 		"limits.cpus":         {Value: 1.0, From: "built-in"},
@@ -237,7 +265,7 @@ func TestSettings(t *testing.T) {
 		"discovery.cache.ttl": {Value: 3600, From: "built-in"},
 	}
 	got := map[string]policy.Setting{}
-	all := open(t, o).Settings()
+	all := read(t, in).Settings()
 	for _, s := range all {
 		key := s.Key
 		s.Key = ""

@@ -1,4 +1,4 @@
-package daemon_test
+package setup_test
 
 import (
 	"errors"
@@ -9,24 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/fleet"
-	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/policy"
-	"github.com/dockgate/dockgate/internal/principal"
+	"github.com/dockgate/dockgate/internal/setup"
 )
 
 const mb = 1 << 20
-
-func write(t *testing.T, path, content string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // The file with the names of others, as it is published.
 const limitsFile = `
@@ -67,31 +55,32 @@ func TestProjectQuotas(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			o := options(t)
+			in := inputs(t)
 			var log strings.Builder
-			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			for name, content := range map[string]string{
 				"config.yaml": tt.user, ".dockgate/mcp-limits.yaml": tt.dockgate, ".go-ent/mcp-limits.yaml": tt.goEnt,
 			} {
 				if content != "" {
-					write(t, filepath.Join(o.Dir, name), content)
+					write(t, filepath.Join(in.Dir, name), content)
 				}
 			}
 			if tt.user != "" {
-				config, err := policy.LoadConfig(filepath.Join(o.Dir, "config.yaml"))
+				config, err := policy.LoadConfig(filepath.Join(in.Dir, "config.yaml"))
 				if err != nil {
 					t.Fatal(err)
 				}
-				o.Config.Quotas = config.Quotas
+				in.Config.Quotas = config.Quotas
 			}
-			got := open(t, o).Quotas()
+			s := read(t, in)
+			s.Log(t.Context(), slog.New(slog.NewTextHandler(&log, nil)))
+			got := s.Quotas
 			remote := tt.remote
 			if remote == 0 {
 				remote = policy.DefaultMaxRemote
 			}
 			place := tt.place
 			if place != "" {
-				place = filepath.Join(o.Dir, place)
+				place = filepath.Join(in.Dir, place)
 			}
 			if got.MaxRunning != (fleet.Bound{Max: tt.running, Place: place}) || got.MaxMemoryPerServer.Max != tt.memory ||
 				got.MaxTotalMemory.Max != tt.total || got.MaxCall.Max != int64(tt.call) || got.MaxRemote.Max != remote {
@@ -118,53 +107,20 @@ func TestProjectMistakes(t *testing.T) {
 		{"#" + strings.Repeat("x", 65<<10), "is not a file of at most 64kB"},
 	}
 	for _, tt := range tests {
-		o := options(t)
-		path := filepath.Join(o.Dir, ".dockgate", "mcp-limits.yaml")
+		in := inputs(t)
+		path := filepath.Join(in.Dir, ".dockgate", "mcp-limits.yaml")
 		write(t, path, tt.content)
-		d, err := daemon.Open(t.Context(), o)
-		if err == nil {
-			_ = d.Close()
-		}
+		_, err := setup.Read(t.Context(), in, nil)
 		var mistake *policy.ConfigError
 		if !errors.As(err, &mistake) || !strings.HasPrefix(mistake.Place, path) || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("Open() with %.40q = %v, want %s", tt.content, err, tt.want)
+			t.Errorf("Read() with %.40q = %v, want %s", tt.content, err, tt.want)
 		}
 	}
-	o := options(t)
-	if err := os.MkdirAll(filepath.Join(o.Dir, ".dockgate", "mcp-limits.yaml"), 0o700); err != nil {
+	in := inputs(t)
+	if err := os.MkdirAll(filepath.Join(in.Dir, ".dockgate", "mcp-limits.yaml"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := daemon.Open(t.Context(), o); err == nil {
-		t.Errorf("Open() with a folder for a file = nil, want an error")
-		_ = d.Close()
-	}
-}
-
-// What the quotas say holds for plans, in the folder of the project too.
-func TestPlanWithinQuotas(t *testing.T) {
-	o := options(t)
-	o.Config.Limits.PIDs = 7
-	write(t, filepath.Join(o.Dir, ".dockgate", "mcp-limits.yaml"), "quotas: {max_memory_per_mcp: 100MB}")
-	d := open(t, o)
-	pulled(t, d, "sha256:"+strings.Repeat("1", 64))
-	if _, err := d.Configure(t.Context(), principal.Local, "notes", []string{"dirs=" + t.TempDir()}); err != nil {
-		t.Fatal(err)
-	}
-	made, err := d.Planner.Plan(t.Context(), principal.Local, "notes")
-	if err != nil || made.Spec.Limits.Memory != 100*mb || made.Spec.Limits.PIDs != 7 {
-		t.Errorf("Plan() = %+v, %v, want 100 MB and 7 processes", made.Spec.Limits, err)
-	}
-	write(t, o.Config.Catalogs[0], strings.Replace(entries, "    config:\n", "    limits: {memory: 2GB}\n    config:\n", 1))
-	o.State = filepath.Join(t.TempDir(), "state")
-	d = open(t, o)
-	pulled(t, d, "sha256:"+strings.Repeat("1", 64))
-	var tooMuch *plan.MemoryError
-	_, err = d.Configure(t.Context(), principal.Local, "notes", []string{"dirs=" + t.TempDir()})
-	if !errors.As(err, &tooMuch) || !strings.HasSuffix(tooMuch.Place, "mcp-limits.yaml") {
-		t.Errorf("Configure() = %v, want a MemoryError that names the file", err)
-	}
-	standing, err := d.Standing(t.Context(), principal.Local, "notes")
-	if err != nil || standing.State != daemon.StateRefused {
-		t.Errorf("Standing() = %+v, %v, want %s", standing, err, daemon.StateRefused)
+	if _, err := setup.Read(t.Context(), in, nil); err == nil {
+		t.Errorf("Read() with a folder for a file = nil, want an error")
 	}
 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package daemon
+package host
 
 import (
 	"os"
@@ -9,9 +9,9 @@ import (
 	"github.com/dockgate/dockgate/internal/sandbox"
 )
 
-// statHost looks at a path of this machine. Engines that run in a virtual
+// Stat looks at a path of this machine. Engines that run in a virtual
 // machine map owners themselves, so none is given.
-func statHost(path string) (sandbox.HostPath, error) {
+func Stat(path string) (sandbox.HostPath, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return sandbox.HostPath{}, err
