@@ -24,7 +24,7 @@ func (s *snapshot) best(r ranking, q Query) []Hit {
 	}
 	var found worst
 	for i, score := range r.scores {
-		e := s.entries[i]
+		e := s.entries.at(int32(i)) //nolint:gosec // entries in memory
 		if score <= 0 || len(found) == q.Limit && score < found[0].score || !wanted(e) {
 			continue
 		}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // What a word that no document has is worth if it stands for another.
@@ -19,32 +18,6 @@ const (
 
 // maxNear bounds the terms that stand for one word.
 const maxNear = 8
-
-// A spelling is a word as it is written, of at least three letters.
-type spelling struct {
-	text string
-	// letters has a bit for every letter that is in the word: words with few
-	// letters in common need no closer look.
-	letters uint32
-	length  uint8
-	// term is what the word is in the index.
-	term term
-}
-
-// minSpelling is the length of the shortest word that is compared with others.
-const minSpelling = 3
-
-func newSpelling(text string, t term) spelling {
-	return spelling{text, letterSet(text), uint8(utf8.RuneCountInString(text)), t} //nolint:gosec // at most maxWord
-}
-
-func letterSet(text string) uint32 {
-	var set uint32
-	for _, r := range text {
-		set |= 1 << (uint32(r) % 31) //nolint:gosec // runes are not negative
-	}
-	return set
-}
 
 // A nearTerm is a term that may be meant by a word, and how likely.
 type nearTerm struct {
@@ -69,16 +42,15 @@ func (s *snapshot) near(asked string) []nearTerm {
 			best[known.term] = nearTerm{known.term, match, known.text}
 		}
 	}
-	first, _ := findSpelling(s.spellings, asked)
-	for _, known := range s.spellings[first:] {
+	for known := range s.spellings.from(asked) {
 		if !strings.HasPrefix(known.text, asked) {
 			break
 		}
 		add(known, beginsWith)
 	}
 	for n := max(4, (2*len(letters)+2)/3); n < len(letters); n++ {
-		if i, ok := findSpelling(s.spellings, string(letters[:n])); ok {
-			add(s.spellings[i], isBeginning)
+		if known, ok := s.spellings.find(string(letters[:n])); ok {
+			add(known, isBeginning)
 		}
 	}
 	s.mistyped(letters, func(known spelling, mistakes int) {
@@ -98,11 +70,6 @@ func (s *snapshot) near(asked string) []nearTerm {
 	return terms[:min(maxNear, len(terms))]
 }
 
-// findSpelling returns where a word is, or would be, among spellings.
-func findSpelling(sorted []spelling, text string) (int, bool) {
-	return slices.BinarySearchFunc(sorted, text, func(a spelling, b string) int { return strings.Compare(a.text, b) })
-}
-
 // mistyped yields the words that asked may be meant for, with the number of
 // mistakes, which is 1 or 2.
 func (s *snapshot) mistyped(asked []rune, yield func(spelling, int)) {
@@ -119,13 +86,15 @@ func (s *snapshot) mistyped(asked []rune, yield func(spelling, int)) {
 	}
 	m := newMeasure(asked, allowed)
 	set := letterSet(string(asked))
-	for _, known := range s.spellings {
-		off := len(asked) - int(known.length)
-		if off > allowed || -off > allowed || bits.OnesCount32(set^known.letters) > 2*allowed {
-			continue
-		}
-		if mistakes := m.distance(known.text); mistakes > 0 && mistakes <= allowed {
-			yield(known, mistakes)
+	for _, part := range s.spellings {
+		for _, known := range part {
+			off := len(asked) - int(known.length)
+			if off > allowed || -off > allowed || bits.OnesCount32(set^known.letters) > 2*allowed {
+				continue
+			}
+			if mistakes := m.distance(known.text); mistakes > 0 && mistakes <= allowed {
+				yield(known, mistakes)
+			}
 		}
 	}
 }

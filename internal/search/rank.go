@@ -12,7 +12,7 @@ type ranking struct {
 const exact = 2
 
 func rank(s *snapshot, k kind, r request) ranking {
-	c := &counter{snapshot: s, subject: subjectOfTool, best: make([]float32, len(s.entries)), guessed: make(map[string][]nearTerm)}
+	c := &counter{snapshot: s, subject: subjectOfTool, best: make([]float32, s.entries.length), guessed: make(map[string][]nearTerm)}
 	if k == findsServers {
 		c.subject = subjectOfServer
 	}
@@ -22,7 +22,8 @@ func rank(s *snapshot, k kind, r request) ranking {
 		result.best = max(share, c.countParts(r.parts, scores))
 	}
 	if r.folded != "" {
-		for _, e := range s.exact[r.folded] {
+		same, _ := s.exact.get(r.folded)
+		for _, e := range same {
 			scores[e] = exact
 		}
 	}
@@ -59,7 +60,7 @@ func (c *counter) guess(word string) []nearTerm {
 // count returns what the entries have of a question, the best of them 1, and
 // what share of the question that one has.
 func (c *counter) count(q *question) ([]float32, float64) {
-	c.scores = make([]float32, len(c.entries))
+	c.scores = make([]float32, c.entries.length)
 	total := 0.0
 	for _, t := range q.tokens {
 		total += c.countToken(t)
@@ -78,7 +79,7 @@ func (c *counter) count(q *question) ([]float32, float64) {
 	}
 	top := float32(0)
 	for e, score := range c.scores {
-		if score > top && c.entries[e] != nil {
+		if score > top && c.entries.at(int32(e)) != nil { //nolint:gosec // entries in memory
 			top = score
 		}
 	}

@@ -2,6 +2,7 @@ package search_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -369,6 +370,62 @@ func TestChanges(t *testing.T) {
 		}
 		index.Remove("never was")
 		same(t, "emptied", build(nil), index)
+	}
+}
+
+// Words that come and go are found by their beginnings, and with mistakes, as
+// in a new index.
+func TestChangedWords(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	word := func() string {
+		var b strings.Builder
+		for range 3 + random.IntN(2) {
+			b.WriteByte("bcdfglmnprst"[random.IntN(12)])
+			b.WriteByte("aeiou"[random.IntN(5)])
+		}
+		return b.String()
+	}
+	words := make([]string, 3000)
+	for i := range words {
+		words[i] = word()
+	}
+	current := make(map[string]search.Server)
+	put := func(number int) search.Server {
+		text := make([]string, 20)
+		for i := range text {
+			text[i] = words[random.IntN(len(words))]
+		}
+		s := search.Server{Name: fmt.Sprintf("server%d", number), Tools: []search.Tool{{Name: "tool", Description: strings.Join(text, " ")}}}
+		current[s.Name] = s
+		return s
+	}
+	all := func() []search.Server { return slices.Collect(maps.Values(current)) }
+	for number := range 100 {
+		put(number)
+	}
+	index := search.NewTools(all())
+	for step := range 300 {
+		if number := random.IntN(100); random.IntN(3) == 0 {
+			name := fmt.Sprintf("server%d", number)
+			index.Remove(name)
+			delete(current, name)
+		} else {
+			index.Put(put(number))
+		}
+		if step%50 != 0 {
+			continue
+		}
+		fresh := search.NewTools(all())
+		for range 100 {
+			asked := words[random.IntN(len(words))]
+			i := 1 + random.IntN(len(asked)-1)
+			for _, text := range []string{asked, asked[:i], asked[:i] + asked[i+1:]} {
+				q := search.Query{Text: text, Limit: 50}
+				if diff := cmp.Diff(fresh.Search(q), index.Search(q)); diff != "" {
+					t.Fatalf("after %d changes, Search(%q) differs from a new index (-new +changed):\n%s", step+1, text, diff)
+				}
+			}
+		}
 	}
 }
 

@@ -1,9 +1,5 @@
 package search
 
-import (
-	"slices"
-)
-
 // A posting is an entry that has a term.
 type posting struct {
 	entry int32
@@ -36,33 +32,39 @@ type entry struct {
 // nothing that it can see there is changed.
 type snapshot struct {
 	// entries has holes where entries were removed.
-	entries []*entry
+	entries pages[*entry]
 	live    int
-	servers map[string][]int32
+	servers table[string, []int32]
 	// exact maps folded names to entries.
-	exact map[string][]int32
+	exact table[string, []int32]
 	// numbers maps terms to their lists; lists has holes.
-	numbers map[term]int32
-	lists   []*list
+	numbers table[term, int32]
+	lists   pages[*list]
 	// freeLists are the holes.
 	freeLists []int32
-	// spellings are the words of the index as they are written, sorted.
-	spellings []spelling
+	// spellings are the words of the index as they are written.
+	spellings spellings
 }
 
+// The parts of the tables: some dozens of keys each in a large index.
+const (
+	serverParts = 32
+	exactParts  = 256
+	termParts   = 1024
+)
+
 func newSnapshot() *snapshot {
-	return &snapshot{servers: map[string][]int32{}, exact: map[string][]int32{}, numbers: map[term]int32{}}
+	return &snapshot{
+		servers: newTable[string, []int32](serverParts), exact: newTable[string, []int32](exactParts),
+		numbers: newTable[term, int32](termParts),
+	}
 }
 
 // list returns the postings of a term and how many of them count.
 func (s *snapshot) list(t term) ([]posting, int) {
-	if number, ok := s.numbers[t]; ok {
-		return s.lists[number].postings, s.lists[number].live
+	if number, ok := s.numbers.get(t); ok {
+		l := s.lists.at(number)
+		return l.postings, l.live
 	}
 	return nil, 0
-}
-
-// without returns postings whose entries are there.
-func (s *snapshot) without(postings []posting) []posting {
-	return slices.DeleteFunc(slices.Clone(postings), func(p posting) bool { return s.entries[p.entry] == nil })
 }
