@@ -67,11 +67,11 @@ func (c *shortcut) take(m jsonrpc.Message) bool {
 func (c *shortcut) reply(id json.RawMessage, result mcp.Result, err error) {
 	answer := jsonrpc.Message{ID: id}
 	if raw, ok := result.(*rawResult); ok && err == nil {
-		answer.Result = raw.body
+		answer.Result = raw.body // of a Reader, or of ours
 	} else {
 		answer.Error = errorToWire(wireError(err))
 	}
-	err = c.stream.writer.Write(answer)
+	err = c.stream.writer.Pass(answer)
 	var invalid *jsonrpc.MessageError
 	if errors.As(err, &invalid) { // a result that is no JSON; else the stream has ended, and the SDK sees it
 		c.stream.answer(id, jsonrpc.CodeInternalError, err.Error())

@@ -152,7 +152,7 @@ func (s *stdio) Write(ctx context.Context, message sdkjsonrpc.Message) error {
 	if body, ok := s.withdraw(wire.Result); ok {
 		wire.Result = body
 	}
-	return s.writer.Write(wire)
+	return s.writer.Pass(wire)
 }
 
 const depositPrefix = `{"dockgate.body":`

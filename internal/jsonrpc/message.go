@@ -7,7 +7,8 @@
 // of the envelope twice, or that are longer than the reader's limit. It
 // guarantees that ids, params, results and error data leave as they came,
 // but for whitespace where they hold line breaks, and that a [Writer] never
-// writes a line that a [Reader] would refuse.
+// writes a line that a [Reader] would refuse, unless [Writer.Pass] is given as
+// JSON what is none.
 package jsonrpc
 
 import (
@@ -97,8 +98,13 @@ const (
 
 // parse is Parse for a line that the message may keep.
 func parse(line []byte) (Message, error) {
-	var m Message
 	s := scanner{data: clean(line)}
+	return s.message()
+}
+
+// message walks over a message, which keeps what it walked over.
+func (s *scanner) message() (Message, error) {
+	var m Message
 	s.space()
 	if s.peek() != '{' {
 		return m, s.fail("not an object")
@@ -249,16 +255,20 @@ func Integer(raw json.RawMessage) (int64, bool) {
 // returns an error and line unchanged if a raw member is not JSON, or if the
 // message is none.
 func (m Message) Append(line []byte) ([]byte, error) {
-	head, body, err := m.split(line)
+	head, body, err := m.split(line, oneLine)
 	if err != nil {
 		return line, err
 	}
 	return append(append(head, body...), '}'), nil
 }
 
+// A check returns a payload that stands inside depth objects as it goes into a
+// line.
+type check func(payload json.RawMessage, depth int) ([]byte, error)
+
 // split appends all of the message to line but its last payload, which may be
-// large, and the brace after it.
-func (m Message) split(line []byte) (head, body []byte, err error) {
+// large, and the brace after it. The params or the result go through checked.
+func (m Message) split(line []byte, checked check) (head, body []byte, err error) {
 	fail := func(member string, err error) ([]byte, []byte, error) {
 		return nil, nil, fmt.Errorf("%s: %w", member, err)
 	}
@@ -282,7 +292,7 @@ func (m Message) split(line []byte) (head, body []byte, err error) {
 		if m.Params == nil {
 			return line, nil, nil
 		}
-		if body, err = oneLine(m.Params, 1); err != nil {
+		if body, err = checked(m.Params, 1); err != nil {
 			return fail("params", err)
 		}
 		return append(line, `,"params":`...), body, nil
@@ -290,7 +300,7 @@ func (m Message) split(line []byte) (head, body []byte, err error) {
 		return fail("message", errKind)
 	}
 	if m.Result != nil {
-		if body, err = oneLine(m.Result, 1); err != nil {
+		if body, err = checked(m.Result, 1); err != nil {
 			return fail("result", err)
 		}
 		line = append(line, `,"result":`...)
@@ -308,6 +318,14 @@ func (m Message) split(line []byte) (head, body []byte, err error) {
 		line = append(append(line, `,"data":`...), data...)
 	}
 	return append(line, '}'), nil, nil
+}
+
+// unbroken returns what is known to be JSON as one line.
+func unbroken(raw json.RawMessage, depth int) ([]byte, error) {
+	if len(raw) > 0 && bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
+		return raw, nil
+	}
+	return oneLine(raw, depth)
 }
 
 // oneLine returns one JSON value that stands inside depth objects, without

@@ -110,6 +110,9 @@ type scanner struct {
 	begun bool
 	// broken reports that a line break was seen. Inside strings there is none.
 	broken bool
+	// more, if set, appends to data what comes next, and reports whether
+	// anything did.
+	more func() bool
 }
 
 func (s *scanner) fail(problem string) error {
@@ -118,6 +121,17 @@ func (s *scanner) fail(problem string) error {
 }
 
 func (s *scanner) err() error { return &SyntaxError{Offset: s.pos, Problem: s.problem} }
+
+// reach reports whether data holds n bytes from a position on, once what
+// comes next was waited for.
+func (s *scanner) reach(from, n int) bool {
+	for len(s.data)-from < n {
+		if s.more == nil || !s.more() {
+			return false
+		}
+	}
+	return true
+}
 
 // wrong records the first problem and returns false.
 func (s *scanner) wrong(problem string) bool {
@@ -135,11 +149,19 @@ func (s *scanner) peek() byte {
 	if s.pos < len(s.data) {
 		return s.data[s.pos]
 	}
+	return s.beyond()
+}
+
+// beyond is peek where data has ended.
+func (s *scanner) beyond() byte {
+	if s.reach(s.pos, 1) {
+		return s.data[s.pos]
+	}
 	return 0
 }
 
 func (s *scanner) space() {
-	for s.pos < len(s.data) {
+	for s.pos < len(s.data) || s.reach(s.pos, 1) {
 		switch s.data[s.pos] {
 		case ' ', '\t':
 			s.pos++
@@ -253,7 +275,7 @@ func (s *scanner) container(open byte, depth int) bool {
 }
 
 func (s *scanner) literal(word string) bool {
-	if !bytes.HasPrefix(s.data[s.pos:], []byte(word)) {
+	if !s.reach(s.pos, len(word)) || !bytes.HasPrefix(s.data[s.pos:], []byte(word)) {
 		return s.wrong("unexpected character")
 	}
 	s.pos += len(word)
@@ -263,30 +285,28 @@ func (s *scanner) literal(word string) bool {
 // str walks over a string. What it holds is checked only as far as JSON's
 // grammar goes: an escaped half of a surrogate pair passes.
 func (s *scanner) str() bool {
-	data := s.data
-	for i := s.pos + 1; i < len(data); i++ {
-		i = plain(data, i)
-		if i == len(data) {
-			break
+	for i := s.pos + 1; ; {
+		if i = plain(s.data, i); !s.reach(i, 1) {
+			s.pos = i
+			return s.wrong("unexpected end")
 		}
-		switch c := data[i]; {
-		case c == '"':
+		switch s.data[i] {
+		case '"':
 			s.pos = i + 1
 			return true
-		case c == '\\':
-			s.pos = i
-			n := escape(data[i:])
+		case '\\':
+			s.reach(i, longestEscape)
+			n := escape(s.data[i:])
 			if n == 0 {
+				s.pos = i
 				return s.wrong("bad escape")
 			}
-			i += n - 1
-		case c < 0x20:
+			i += n
+		default:
 			s.pos = i
 			return s.wrong("control character in a string")
 		}
 	}
-	s.pos = len(data)
-	return s.wrong("unexpected end")
 }
 
 // plain returns the position of the next byte at or after i that means
@@ -316,6 +336,8 @@ func plain(data []byte, i int) int {
 	return i
 }
 
+const longestEscape = len(`\u0000`)
+
 // escape returns the length of the escape sequence that data starts with, or
 // 0 if it is none.
 func escape(data []byte) int {
@@ -326,15 +348,15 @@ func escape(data []byte) int {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		return 2
 	case 'u':
-		if len(data) < 6 {
+		if len(data) < longestEscape {
 			return 0
 		}
-		for _, c := range data[2:6] {
+		for _, c := range data[2:longestEscape] {
 			if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
 				return 0
 			}
 		}
-		return 6
+		return longestEscape
 	}
 	return 0
 }
@@ -366,7 +388,7 @@ func (s *scanner) number() bool {
 
 func (s *scanner) digits() bool {
 	start := s.pos
-	for s.pos < len(s.data) && s.data[s.pos]-'0' <= 9 {
+	for s.peek()-'0' <= 9 {
 		s.pos++
 	}
 	if s.pos == start {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // DefaultLimit is the longest line that a [Reader] accepts unless told
@@ -93,12 +94,15 @@ func (r *Reader) Read() (Message, error) {
 		if err != nil {
 			return Message{}, err
 		}
-		switch trimmed := bytes.TrimLeft(line, " \t\r\n"); {
+		if line.parsed {
+			return line.message, nil
+		}
+		switch trimmed := bytes.TrimLeft(line.text, " \t\r\n"); {
 		case len(trimmed) == 0:
 		case trimmed[0] == '[':
 			r.open(trimmed)
 		default:
-			if m, ok := r.accept(line); ok {
+			if m, ok := r.accept(line.text); ok {
 				return m, nil
 			}
 		}
@@ -133,47 +137,84 @@ func (r *Reader) open(line []byte) {
 
 // line returns the next line in memory of its own. The last line of a stream
 // need not have a line break.
-func (r *Reader) line() ([]byte, error) {
+func (r *Reader) line() (arrival, error) {
 	if r.ended != nil {
-		return nil, r.ended
+		return arrival{}, r.ended
 	}
 	if r.within {
 		r.within = false
 		if _, err := r.skip(nil); err != nil {
 			r.ended = err
-			return nil, err
+			return arrival{}, err
 		}
 	}
 	chunk, err := r.lines.ReadSlice('\n')
 	if err == nil && len(chunk) <= r.limit+1 {
-		return bytes.Clone(chunk[:len(chunk)-1]), nil
+		return arrival{text: bytes.Clone(chunk[:len(chunk)-1])}, nil
 	}
-	var line []byte
-	for {
-		if cap(line)-len(line) < len(chunk) {
-			// Twice as much, but not more than may come.
-			line = slices.Grow(line, max(len(chunk), min(len(line), r.limit+1-len(line))))
-		}
-		line = append(line, chunk...)
-		whole := err == nil
-		if whole {
-			line = line[:len(line)-1]
-		}
-		if len(line) > r.limit {
-			return nil, r.discard(line, err)
-		}
-		switch {
-		case whole:
-			return line, nil
-		case errors.Is(err, bufio.ErrBufferFull):
-		case errors.Is(err, io.EOF) && len(line) > 0:
-			r.ended = err
-			return line, nil
-		default:
-			r.ended = err
-			return nil, err
-		}
-		chunk, err = r.lines.ReadSlice('\n')
+	long := arrival{from: r}
+	long.take(chunk, err)
+	return long, long.finish()
+}
+
+// An arrival is a line that arrives. A long one is parsed meanwhile: there is
+// time for it while the peer writes what follows.
+type arrival struct {
+	from *Reader
+	text []byte
+	// over reports that nothing follows; err is why, unless the line is whole.
+	over bool
+	err  error
+	// message is what the whole line says, if parsed is set.
+	message Message
+	parsed  bool
+}
+
+// finish waits for the whole line.
+func (a *arrival) finish() error {
+	s := scanner{data: a.text}
+	s.more = func() bool {
+		before := len(a.text)
+		a.more()
+		s.data = a.text
+		return len(a.text) > before
+	}
+	m, problem := s.message()
+	for !a.over {
+		a.more()
+	}
+	// What is wrong with a line is said by the parser of whole lines.
+	a.message, a.parsed = m, a.err == nil && problem == nil && utf8.Valid(a.text)
+	return a.err
+}
+
+// more waits for what follows.
+func (a *arrival) more() {
+	if !a.over {
+		a.take(a.from.lines.ReadSlice('\n'))
+	}
+}
+
+// take adds a part of the line, and err that came with it.
+func (a *arrival) take(part []byte, err error) {
+	r := a.from
+	if free := cap(a.text) - len(a.text); free < len(part) {
+		// Twice as much, but not more than may come.
+		a.text = slices.Grow(a.text, max(len(part), min(len(a.text), r.limit+1-len(a.text))))
+	}
+	a.text = append(a.text, part...)
+	a.over = !errors.Is(err, bufio.ErrBufferFull)
+	if err == nil {
+		a.text = a.text[:len(a.text)-1]
+	}
+	switch {
+	case len(a.text) > r.limit:
+		a.over, a.err = true, r.discard(a.text, err)
+	case !a.over || err == nil:
+	case errors.Is(err, io.EOF) && len(a.text) > 0:
+		r.ended = err
+	default:
+		r.ended, a.err = err, err
 	}
 }
 
@@ -298,13 +339,20 @@ func (e *MessageError) Unwrap() error { return e.Err }
 // Write writes one message. An error means that the peer cannot have received
 // the whole message. If it is not a [*MessageError] the stream is broken and
 // every later Write returns it.
-func (w *Writer) Write(m Message) error {
+func (w *Writer) Write(m Message) error { return w.send(m, oneLine) }
+
+// Pass is Write for params or a result that a [Reader] returned or an encoder
+// of JSON made. They are not walked over once more, which takes as long as all
+// else that is done to a large one.
+func (w *Writer) Pass(m Message) error { return w.send(m, unbroken) }
+
+func (w *Writer) send(m Message, checked check) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.broken != nil {
 		return w.broken
 	}
-	head, body, err := m.split(w.line[:0])
+	head, body, err := m.split(w.line[:0], checked)
 	if err != nil {
 		return &MessageError{Err: err}
 	}
@@ -316,10 +364,10 @@ func (w *Writer) Write(m Message) error {
 		return w.put(w.line)
 	}
 	w.line = head
-	if err := w.pass(head); err != nil {
+	if err := w.part(head); err != nil {
 		return err
 	}
-	if err := w.pass(body); err != nil {
+	if err := w.part(body); err != nil {
 		return err
 	}
 	return w.put([]byte("}\n"))
@@ -339,8 +387,8 @@ func (w *Writer) put(end []byte) error {
 	return err
 }
 
-// pass writes a part of a line that is not its end.
-func (w *Writer) pass(part []byte) error {
+// part writes a part of a line that is not its end.
+func (w *Writer) part(part []byte) error {
 	_, err := w.write(part)
 	return err
 }

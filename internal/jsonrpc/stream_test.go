@@ -166,6 +166,48 @@ func TestReaderGivesUpEarly(t *testing.T) {
 	}
 }
 
+// A long line is parsed as it arrives: whatever its parts end in, it is what
+// it is as a whole.
+func TestReaderParsesInParts(t *testing.T) {
+	const buffer = 32 << 10
+	lines := []string{
+		`{"jsonrpc":"2.0","id":1,"result":["a\\\"\/\u00e9\ud83d\ude00é😀",true,false,null,-0.5e+10, 12, {}, [ ]]} ` + "\t\r",
+		`{"jsonrpc":"2.0","id":1,"result":"\u12g4"}`,
+		`{"jsonrpc":"2.0","id":1,"result":nul}`,
+		`{"jsonrpc":"2.0","id":1,"result":1e}`,
+		`{"jsonrpc":"2.0","id":1,"result":{}} {}`,
+		`{"jsonrpc":"2.0","id":1,"result":{}`,
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"a\xff\xfeb\"}",
+		`[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b"}]`,
+		`no message`,
+	}
+	for _, line := range lines {
+		for _, end := range []string{"\n" + `{"jsonrpc":"2.0","method":"next"}` + "\n", ""} {
+			want := readAll(strings.NewReader(line+end), 0)
+			for before := range len(line) + 1 {
+				in := strings.Repeat(" ", buffer-before) + line + end
+				got := readAll(strings.NewReader(in), 0)
+				for i := range got {
+					// What is dropped is told with where it stood.
+					got[i], want[i] = text(got[i]), text(want[i])
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Fatalf("%.60q, %d bytes of it in the first part (-want +got):\n%s", line+end, before, diff)
+				}
+			}
+		}
+	}
+}
+
+// text returns what readAll says, without the start of a dropped line and the
+// place in it.
+func text(said string) string {
+	if _, reason, ok := strings.Cut(said, `": `); ok && strings.HasPrefix(said, "dropped") {
+		said, _, _ = strings.Cut(reason, " at byte")
+	}
+	return said
+}
+
 func TestReaderReturnsTheStreamsError(t *testing.T) {
 	broken := errors.New("broken")
 	r := jsonrpc.NewReader(io.MultiReader(strings.NewReader(`{"jsonrpc"`), iotest.ErrReader(broken)), jsonrpc.ReaderOptions{})
@@ -263,6 +305,35 @@ func TestWriterSurvivesAnInvalidMessage(t *testing.T) {
 	}
 	if got, want := out.String(), `{"jsonrpc":"2.0","method":"m"}`+"\n"; got != want {
 		t.Errorf("written = %q, want %q", got, want)
+	}
+}
+
+func TestWriterPass(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	tests := []struct {
+		name string
+		m    jsonrpc.Message
+		want string
+	}{
+		{"result", jsonrpc.Message{ID: raw("1"), Result: raw(` {"a" : "` + long + `"} `)}, `{"jsonrpc":"2.0","id":1,"result": {"a" : "` + long + `"} }` + "\n"},
+		{"params", jsonrpc.Message{Method: "m", Params: raw(`{"a":[1, 2]}`)}, `{"jsonrpc":"2.0","method":"m","params":{"a":[1, 2]}}` + "\n"},
+		{"line break", jsonrpc.Message{ID: raw("1"), Result: raw("{\n\"a\": 1\n}")}, `{"jsonrpc":"2.0","id":1,"result":{"a":1}}` + "\n"},
+		{"carriage return", jsonrpc.Message{ID: raw("1"), Result: raw("[1,\r2]")}, `{"jsonrpc":"2.0","id":1,"result":[1,2]}` + "\n"},
+		{"error", jsonrpc.Message{ID: raw("1"), Error: &jsonrpc.Error{Code: 5, Message: "m"}}, `{"jsonrpc":"2.0","id":1,"error":{"code":5,"message":"m"}}` + "\n"},
+		{"line break in a string", jsonrpc.Message{ID: raw("1"), Result: raw("\"a\nb\"")}, ""},
+		{"empty", jsonrpc.Message{ID: raw("1"), Result: raw("")}, ""},
+		{"id that is none", jsonrpc.Message{ID: raw(`1,"x":2`), Result: raw("{}")}, ""},
+	}
+	for _, test := range tests {
+		var out bytes.Buffer
+		err := jsonrpc.NewWriter(&out).Pass(test.m)
+		if got := out.String(); got != test.want {
+			t.Errorf("%s: Pass() wrote %.200q, want %.200q", test.name, got, test.want)
+		}
+		var invalid *jsonrpc.MessageError
+		if refused := errors.As(err, &invalid); refused != (test.want == "") {
+			t.Errorf("%s: Pass() = %v, want a MessageError: %t", test.name, err, test.want == "")
+		}
 	}
 }
 
