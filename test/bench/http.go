@@ -41,15 +41,11 @@ func measureHTTP(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, sdk.close()) }()
-	bare, err := b.attach(ctx, b.images[demoImage].template)
+	bare, closeBare, err := b.attachEras(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bare.close(ctx)) }()
-	modern := line{"raw", bare.Conversation, modernEcho("")}
-	if err := checkEcho(modern.conversation, modern.params); err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, closeBare()) }()
 	ours, err := gateway.sessions(ctx, width)
 	if err != nil {
 		return gateway.explain(err)
@@ -63,7 +59,8 @@ func measureHTTP(ctx context.Context, b *bench) (err error) {
 		{"sdk", func() (float64, error) { return webBlock(ctx, theirs[0], "") }},
 		{"gateway modern", func() (float64, error) { return webBlockModern(ctx, ours[0], echoServer) }},
 		{"sdk modern", func() (float64, error) { return webBlockModern(ctx, theirs[0], "") }},
-		{"raw", modern.block},
+		{"raw", bare[0].block},
+		{"raw modern", bare[1].block},
 	}
 	var stalls, sdkStalls []float64
 	many := []arm{
@@ -83,11 +80,12 @@ func measureHTTP(ctx context.Context, b *bench) (err error) {
 		return gateway.explain(err)
 	}
 	beside := sample.Sums(single["sdk"], single["raw"])
-	besideModern := sample.Sums(single["sdk modern"], single["raw"])
+	besideModern := sample.Sums(single["sdk modern"], single["raw modern"])
 	return errors.Join(
 		b.add("http.call_us", single["gateway"]),
 		b.add("http.sdk_us", single["sdk"]),
 		b.add("http.raw_us", single["raw"]),
+		b.add("http.modern_raw_us", single["raw modern"]),
 		b.add("http.added_us", sample.Differences(single["gateway"], beside)),
 		b.add("http.modern_call_us", single["gateway modern"]),
 		b.add("http.modern_sdk_us", single["sdk modern"]),
@@ -100,6 +98,44 @@ func measureHTTP(ctx context.Context, b *bench) (err error) {
 		b.measureIdle(ctx, s),
 		b.measureLongList(ctx),
 	)
+}
+
+// attachEras attaches to two containers of the demo, and returns a line to each:
+// one for the legacy era, whose handshake is done, and one for the modern era.
+func (b *bench) attachEras(ctx context.Context) (lines []line, end func() error, err error) {
+	var open []*attached
+	end = func() error {
+		var failures []error
+		for _, each := range open {
+			failures = append(failures, each.close(ctx))
+		}
+		return errors.Join(failures...)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, end())
+		}
+	}()
+	for range 2 {
+		each, err := b.attach(ctx, b.images[demoImage].template)
+		if err != nil {
+			return nil, nil, err
+		}
+		open = append(open, each)
+	}
+	if err := open[0].Initialize(); err != nil {
+		return nil, nil, err
+	}
+	lines = []line{
+		{"raw", open[0].Conversation, echoCall("")},
+		{"raw modern", open[1].Conversation, modernEcho("")},
+	}
+	for _, l := range lines {
+		if err := checkEcho(l.conversation, l.params); err != nil {
+			return nil, nil, err
+		}
+	}
+	return lines, end, nil
 }
 
 // webCall calls the echo of a server behind the gateway, or of the SDK's server.
