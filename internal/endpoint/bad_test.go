@@ -14,6 +14,7 @@ import (
 const (
 	modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	modernList = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `}}`
+	legacyCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one__echo","arguments":{}}}`
 	modernCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one__echo","arguments":{},` + modernMeta + `}}`
 )
 
@@ -70,6 +71,16 @@ func TestBadInput(t *testing.T) {
 		{"too deep", in, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}}`, 400, -32600},
 		{"unknown method", in, `{"jsonrpc":"2.0","id":1,"method":"no/such"}`, 200, -32601},
 		{"unknown tool", in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"none"}}`, 200, -32602},
+		{"name that is a number", in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":1}}`, 200, -32602},
+		{"name missing", in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, 200, -32602},
+		{"meta that is a list", in, strings.Replace(legacyCall, `{"name"`, `{"_meta":[],"name"`, 1), 200, -32602},
+		{"call of no session", []string{"Mcp-Session-Id", "none"}, legacyCall, 404, -32600},
+		{"call of an unknown version", []string{"Mcp-Session-Id", session, "Mcp-Protocol-Version", "1999-01-01"}, legacyCall, 400, -32600},
+		{"call that is not JSON by its type", append(in[:len(in):len(in)], "Content-Type", "text/plain"), legacyCall, 415, -32600},
+		{"call whose answer may not be a stream", append(in[:len(in):len(in)], "Accept", "application/json"), legacyCall, 400, -32600},
+		{"call that resumes", append(in[:len(in):len(in)], "Last-Event-Id", "a_1"), legacyCall, 400, -32600},
+		{"call of the other era in a session", in, modernCall, 400, -32022},
+		{"call", in, legacyCall, 200, 0},
 		{"params that are a list", in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[1]}`, 200, -32602},
 		{"params missing", in, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, 400, -32600},
 		{"no session", nil, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, 400, -32600},
@@ -97,6 +108,13 @@ func TestBadInput(t *testing.T) {
 		{"name in Base64", modernHeaders("tools/call", "Mcp-Name", "=?base64?b25lX19lY2hv?="), modernCall, 200, 0},
 		{"other name in Base64", modernHeaders("tools/call", "Mcp-Name", "=?base64?b3RoZXI=?="), modernCall, 400, -32020},
 		{"no Base64", modernHeaders("tools/call", "Mcp-Name", "=?base64?!?="), modernCall, 400, -32020},
+		{"call without method header", []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Name", "one__echo"}, modernCall, 400, -32020},
+		{"call without version header", nil, modernCall, 400, -32020},
+		{"call of another version than its header", modernHeaders("tools/call", "Mcp-Name", "one__echo"), strings.ReplaceAll(modernCall, "2026-07-28", "2026-07-29"), 400, -32020},
+		{"call without capabilities", modernHeaders("tools/call", "Mcp-Name", "one__echo"), strings.ReplaceAll(modernCall, `,"io.modelcontextprotocol/clientCapabilities":{}`, ""), 400, -32602},
+		{"call with a list of capabilities", modernHeaders("tools/call", "Mcp-Name", "one__echo"), strings.ReplaceAll(modernCall, `Capabilities":{}`, `Capabilities":[]`), 400, -32602},
+		{"call of somebody who is a number", modernHeaders("tools/call", "Mcp-Name", "one__echo"), strings.ReplaceAll(modernCall, `Capabilities":{}`, `Capabilities":{},"io.modelcontextprotocol/clientInfo":1`), 400, -32602},
+		{"modern call", modernHeaders("tools/call", "Mcp-Name", "one__echo"), modernCall, 200, 0},
 		{"unknown modern tool", modernHeaders("tools/call", "Mcp-Name", "none"), strings.ReplaceAll(modernCall, "one__echo", "none"), 400, -32602},
 	}
 	for _, tt := range tests {

@@ -46,7 +46,6 @@ func plainEcho(_ context.Context, c sandboxtest.Container) int {
 // both eras.
 func BenchmarkCall(b *testing.B) {
 	f := open(b, options{limits: endpoint.Limits{Rate: 1e9, Burst: 1e9}}, map[string]sandboxtest.Server{"test/one": plainEcho})
-	const legacyCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one__echo","arguments":{"text":"the quick brown fox"}}}`
 	for name, call := range map[string]struct {
 		body    string
 		headers []string

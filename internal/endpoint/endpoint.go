@@ -120,7 +120,7 @@ func New(o Options) *Endpoint {
 	}
 	server := func(*http.Request) *mcp.Server { return o.Gateway.Server() }
 	e.legacy = carry(mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{
-		SessionTimeout: o.Limits.SessionTimeout, MaxRequestBodyBytes: -1, DisableLocalhostProtection: true,
+		MaxRequestBodyBytes: -1, DisableLocalhostProtection: true, // the gateway sees to timeouts, see [gateway.Visit]
 	}))
 	e.modern = carry(mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{
 		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: -1, DisableLocalhostProtection: true,

@@ -122,13 +122,9 @@ func (e *Endpoint) visit(w http.ResponseWriter, r *http.Request, who principal.P
 	}
 	visit, err := gateway.NewVisit(who, body)
 	if err != nil {
-		var problem *jsonrpc.Error
-		if errors.As(err, &problem) {
-			return nil, badRequest(problem.Code, problem.Message)
-		}
-		return nil, badRequest(jsonrpc.CodeInvalidRequest, err.Error())
+		return nil, badMessage(err)
 	}
-	visit.Ending = e.ending
+	visit.Ending, visit.Timeout = e.ending, e.Limits.SessionTimeout
 	return visit, nil
 }
 
@@ -164,18 +160,24 @@ func visitID(visit *gateway.Visit) json.RawMessage {
 	return nil
 }
 
-// pass hands a request to the SDK.
+// pass answers a request, or hands it to the SDK.
 func (e *Endpoint) pass(w http.ResponseWriter, r *http.Request, visit *gateway.Visit) {
 	era := eraOf(r, visit)
 	refused := e.check(w, r, visit, era)
+	if refused == nil && r.Method == http.MethodPost && era == legacy {
+		refused = e.enter(r, visit)
+	}
+	defer visit.Release()
 	if refused != nil {
 		refused.id = visitID(visit)
 		refused.write(w)
 		return
 	}
 	a := newAnswer(w, visit, era, e.Limits.KeepAlive)
-	defer visit.Release()
 	defer a.end()
+	if direct(r, visit, era) && e.answer(a, r, visit) {
+		return
+	}
 	ctx := context.WithValue(r.Context(), visitKey{}, visit)
 	switch r.Method {
 	case http.MethodDelete:

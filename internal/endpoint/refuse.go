@@ -8,7 +8,11 @@ import (
 )
 
 // Error codes of MCP 2026-07-28 (basic/transports, "Server validation").
-const codeHeaderMismatch = -32020
+const (
+	codeHeaderMismatch     = -32020
+	codeMissingCapability  = -32021
+	codeUnsupportedVersion = -32022
+)
 
 // A refusal is an answer without the protocol: a status, and a JSON-RPC error
 // that says the same to whoever reads bodies only.
@@ -18,6 +22,8 @@ type refusal struct {
 	reason string
 	// id is that of the request; nil if there is none or it could not be read.
 	id json.RawMessage
+	// data is that of the error; nil if it has none.
+	data json.RawMessage
 }
 
 func (r refusal) write(w http.ResponseWriter) {
@@ -25,8 +31,8 @@ func (r refusal) write(w http.ResponseWriter) {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	body, err := jsonrpc.Message{ID: id, Error: &jsonrpc.Error{Code: r.code, Message: r.reason}}.Append(nil)
-	if err != nil { // an id that was read can be written
+	body, err := jsonrpc.Message{ID: id, Error: &jsonrpc.Error{Code: r.code, Message: r.reason, Data: r.data}}.Append(nil)
+	if err != nil { // an id that was read can be written, and so can data
 		body = []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"bad request"}}`)
 	}
 	header := w.Header()

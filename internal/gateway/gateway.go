@@ -79,6 +79,8 @@ type Gateway struct {
 
 	mu       sync.Mutex
 	sessions map[*mcp.ServerSession]*session
+	// visiting are those over HTTP, by the ids that their requests name.
+	visiting map[string]*session
 	// listening are the requests of clients without sessions that listen.
 	listening map[*watcher]struct{}
 	// visitors are the principals over HTTP who use the protocol without sessions.
@@ -100,6 +102,7 @@ func New(o Options) (*Gateway, error) {
 	g := &Gateway{
 		Options: o, own: own, implementation: implementation, seal: park.NewSeal(), listening: map[*watcher]struct{}{},
 		sessions: map[*mcp.ServerSession]*session{}, visitors: map[principal.Principal]*session{},
+		visiting: map[string]*session{},
 	}
 	g.server = mcp.NewServer(
 		impl,

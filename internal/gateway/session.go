@@ -29,8 +29,9 @@ type session struct {
 	end   context.CancelFunc
 	calls sync.WaitGroup
 
-	mail    mailbox
-	watcher watcher // of a client with sessions
+	mail       mailbox
+	watcher    watcher    // of a client with sessions
+	attendance attendance // of one over HTTP
 
 	mu        sync.Mutex
 	declared  declared    // by a client with sessions, at its start
@@ -95,7 +96,11 @@ func (g *Gateway) connect(ctx context.Context, stream *stdio, who principal.Prin
 func (g *Gateway) leave(ctx context.Context, connection *mcp.ServerSession, s *session) {
 	g.mu.Lock()
 	delete(g.sessions, connection)
+	if s.visited {
+		delete(g.visiting, connection.ID())
+	}
 	g.mu.Unlock()
+	s.attendance.end()
 	g.depart(ctx, s)
 }
 

@@ -10,8 +10,10 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
+	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/jsonrpc"
@@ -28,6 +30,9 @@ type Visit struct {
 	// Ending is closed when the streams that only wait for news are to end
 	// well; nil if they never are.
 	Ending <-chan struct{}
+	// Timeout is how long a session that the request begins may be unused; zero
+	// is for ever.
+	Timeout time.Duration
 
 	messages []jsonrpc.Message
 	batch    bool
@@ -36,6 +41,9 @@ type Visit struct {
 
 	mu       sync.Mutex // guards what follows and, once the request is on its way, messages and body
 	deposits []json.RawMessage
+	// session is the one with sessions in which the request is counted; nil if
+	// there is none.
+	session *session
 }
 
 // NewVisit reads the body of a POST: a message, or a batch of them, which MCP
@@ -138,14 +146,30 @@ func (v *Visit) Messages() []jsonrpc.Message { return v.messages }
 // Batch reports whether the body is a batch.
 func (v *Visit) Batch() bool { return v.batch }
 
-// Release forgets what a Visit has brought that begins a session, once its
-// request is over: the session keeps the Visit for as long as it lives.
+// Release is called when the request of a Visit is over: it leaves its session.
+// What a Visit has brought that begins one is forgotten, since the session
+// keeps the Visit for as long as it lives.
 func (v *Visit) Release() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.session != nil {
+		v.session.attendance.leave()
+		v.session = nil
+	}
 	if len(v.messages) == 1 && v.messages[0].Method == "initialize" {
 		v.body, v.messages, v.deposits = nil, nil, nil
 	}
+}
+
+// id is that of the one request of a Visit.
+func (v *Visit) id() (id sdkjsonrpc.ID, ok bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.batch || len(v.messages) != 1 || v.messages[0].Kind() != jsonrpc.Request {
+		return id, false
+	}
+	id, err := sdkID(v.messages[0].ID)
+	return id, err == nil
 }
 
 // Body is what is to go through the SDK in place of the body that came.
@@ -277,7 +301,7 @@ func (g *Gateway) Sessions(who principal.Principal) (all, theirs int) {
 //
 //nolint:contextcheck // a session outlives the request that began it
 func (g *Gateway) admit(connection *mcp.ServerSession, v *Visit) *session {
-	if connection.ID() == "" {
+	if connection == nil || connection.ID() == "" {
 		s := g.visitors[v.Principal]
 		if s == nil {
 			s = newSession(context.Background(), v.Principal)
@@ -289,7 +313,11 @@ func (g *Gateway) admit(connection *mcp.ServerSession, v *Visit) *session {
 	s := newSession(context.Background(), v.Principal)
 	s.visited = true
 	s.watcher.to = connection
-	g.sessions[connection] = s
+	g.sessions[connection], g.visiting[connection.ID()] = s, s
+	s.attendance.begin(v.Timeout, func() { _ = connection.Close() }) // the client has left long ago
+	v.mu.Lock()
+	v.session = s
+	v.mu.Unlock()
 	g.visits.Go(func() {
 		_ = connection.Wait() // how it ended is the client's affair
 		g.leave(context.Background(), connection, s)
@@ -327,10 +355,8 @@ func (g *Gateway) Dismiss(ctx context.Context) error {
 func (g *Gateway) End(id string, who principal.Principal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for connection, s := range g.sessions {
-		if s.visited && s.principal == who && connection.ID() == id {
-			s.end()
-		}
+	if s := g.visiting[id]; s != nil && s.principal == who {
+		s.end()
 	}
 }
 
@@ -342,6 +368,10 @@ func (g *Gateway) during(ctx context.Context, method string, req mcp.Request) (c
 	ctx, cancel := context.WithCancel(ctx)
 	release := context.AfterFunc(s.ended, cancel)
 	v := visitOf(req)
+	if s.visited {
+		gone := s.attendance.attend(req)
+		return ctx, func() { release(); cancel(); gone() }
+	}
 	if method != "subscriptions/listen" || v == nil || v.Ending == nil {
 		return ctx, func() { release(); cancel() }
 	}

@@ -1,0 +1,176 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+
+	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/dockgate/dockgate/internal/era"
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+)
+
+// Calls of tools over HTTP go past the SDK, too, see [shortcut]: it decodes
+// each several times and hands it through four goroutines. These are the calls
+// during which the client cannot be sent anything but the answer, since only
+// the SDK knows on which stream of a session the rest goes.
+
+// Direct answers the one message of a [Visit] past the SDK, or returns false
+// for what is the SDK's. The Visit's request has passed all checks of its
+// headers; one with a session has entered it. A session's call goes on when
+// ctx ends, as its client may want (MCP 2025-11-25: basic/transports, "Sending
+// Messages to the Server"), and there is no answer then, whose ID is nil; any
+// other call ends with it. The error is a [*jsonrpc.Error] about the message,
+// not an answer to it.
+func (g *Gateway) Direct(ctx context.Context, v *Visit) (answer jsonrpc.Message, ok bool, err error) {
+	id, ok := v.id()
+	if !ok || v.messages[0].Method != "tools/call" {
+		return answer, false, nil
+	}
+	name, ok := plainCall(v.messages[0].Params)
+	if !ok {
+		return answer, false, nil
+	}
+	req := &mcp.CallToolRequest{
+		Params: &mcp.CallToolParamsRaw{Name: name}, Extra: &mcp.RequestExtra{TokenInfo: v.TokenInfo()},
+	}
+	if v.session != nil {
+		return g.directInSession(ctx, v, id, req)
+	}
+	answer, ok = g.directModern(ctx, v, req)
+	return answer, ok, nil
+}
+
+// Cancel gives up the call that a notification means, and reports whether that
+// was one that Direct answers.
+func (g *Gateway) Cancel(v *Visit) bool {
+	if v.session == nil || v.batch || len(v.messages) != 1 || v.messages[0].Method != "notifications/cancelled" {
+		return false
+	}
+	id, err := sdkID(jsonrpc.Lookup(v.messages[0].Params, "requestId"))
+	return err == nil && v.session.attendance.cancel(id)
+}
+
+// plainCall returns the name of the tool that is called, if there is nothing
+// in the params that the SDK would refuse, or that wants more than an answer.
+func plainCall(params json.RawMessage) (name string, ok bool) {
+	if len(params) == 0 || params[0] != '{' {
+		return "", false
+	}
+	for m, err := range jsonrpc.Members(params) {
+		if err != nil {
+			return "", false
+		}
+		switch string(m.Name) {
+		case "name":
+			if ok = json.Unmarshal(m.Value, &name) == nil && m.Value[0] == '"'; !ok {
+				return "", false
+			}
+		case "_meta":
+			if m.Value[0] != '{' || jsonrpc.Lookup(m.Value, "progressToken") != nil {
+				return "", false
+			}
+		case "inputResponses", "requestState":
+			return "", false
+		}
+	}
+	return name, ok
+}
+
+// directInSession answers a call of a client with sessions.
+//
+//nolint:contextcheck // the call is its session's, not the HTTP request's
+func (g *Gateway) directInSession(ctx context.Context, v *Visit, id sdkjsonrpc.ID, req *mcp.CallToolRequest) (jsonrpc.Message, bool, error) {
+	s := v.session
+	req.Session = s.watcher.to
+	if !s.silent() || era.Meta(v.messages[0].Params, era.MetaVersion) != nil || !g.join(s) {
+		return jsonrpc.Message{}, false, nil
+	}
+	call, cancel := context.WithCancel(s.ended)
+	if err := s.attendance.take(id, cancel); err != nil {
+		cancel()
+		s.calls.Done()
+		return jsonrpc.Message{}, false, err
+	}
+	s.attendance.enter() // for itself: it may take longer than the HTTP request
+	answered := make(chan jsonrpc.Message, 1)
+	go func() {
+		defer s.calls.Done()
+		defer cancel()
+		result, err := g.callTool(call, req)
+		s.attendance.free(id)
+		s.attendance.leave()
+		answered <- answerTo(v.messages[0].ID, result, err)
+	}()
+	select {
+	case answer := <-answered:
+		return answer, true, nil
+	case <-ctx.Done():
+		return jsonrpc.Message{}, true, nil
+	}
+}
+
+// join counts a call that its session waits for at its end; false if it has
+// come to that.
+func (g *Gateway) join(s *session) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.sessions[s.watcher.to] != s {
+		return false
+	}
+	s.calls.Add(1)
+	return true
+}
+
+// silent reports whether the client of a session cannot be sent anything
+// during a call: it can be asked nothing, and wants no log.
+func (s *session) silent() bool {
+	hello := s.watcher.to.InitializeParams()
+	if hello == nil || era.IsModern(hello.ProtocolVersion) || takesForms(hello.Capabilities) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.declared.can.Any() && era.Severity(s.level) < 0
+}
+
+// directModern answers a call of a client without sessions.
+func (g *Gateway) directModern(ctx context.Context, v *Visit, req *mcp.CallToolRequest) (jsonrpc.Message, bool) {
+	m := v.messages[0]
+	meta := jsonrpc.Lookup(m.Params, "_meta")
+	if string(jsonrpc.Lookup(meta, era.MetaVersion)) != `"`+era.Modern+`"` || jsonrpc.Lookup(meta, era.MetaLogLevel) != nil {
+		return jsonrpc.Message{}, false
+	}
+	capabilities := jsonrpc.Lookup(meta, era.MetaCapabilities)
+	if !decodes[mcp.ClientCapabilities](capabilities) || era.AbilitiesOf(capabilities).Any() {
+		return jsonrpc.Message{}, false
+	}
+	if who := jsonrpc.Lookup(meta, "io.modelcontextprotocol/clientInfo"); who != nil && !decodes[mcp.Implementation](who) {
+		return jsonrpc.Message{}, false
+	}
+	req.Params.Meta = mcp.Meta{era.MetaVersion: era.Modern}
+	ctx, done := g.during(ctx, m.Method, req)
+	defer done()
+	result, err := g.callTool(ctx, req)
+	return answerTo(m.ID, result, err), true
+}
+
+// decodes reports whether the SDK can read an object.
+func decodes[T any](object json.RawMessage) bool {
+	if len(object) == 0 || object[0] != '{' {
+		return false
+	}
+	return string(object) == "{}" || json.Unmarshal(object, new(T)) == nil
+}
+
+func answerTo(id json.RawMessage, result mcp.Result, err error) jsonrpc.Message {
+	answer := jsonrpc.Message{ID: id}
+	raw, ok := result.(*rawResult)
+	if err != nil || !ok {
+		answer.Error = errorToWire(wireError(err))
+		return answer
+	}
+	answer.Result = oneLine(raw.body)
+	return answer
+}
