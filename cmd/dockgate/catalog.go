@@ -25,9 +25,9 @@ const (
 func newCatalog(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catalog",
-		Short: "Look at the servers that can be used, and check catalog files",
+		Short: "Look at servers, find more of them, and check catalog files",
 	}
-	cmd.AddCommand(newCatalogList(f), newCatalogShow(f), newCatalogValidate(f), newCatalogReport(f))
+	cmd.AddCommand(newCatalogList(f), newCatalogShow(f), newCatalogValidate(f), newCatalogReport(f), newCatalogSearch(f), newCatalogAdd(f))
 	return cmd
 }
 

@@ -189,6 +189,9 @@ func describePlace(paint paint, place setup.Place, home string) string {
 	if place.Path != "" {
 		text += " (" + clean(homely(place.Path, home)) + ")"
 	}
+	if place.Problem != "" {
+		return paint.red("✗") + " " + text + " - " + clean(place.Problem)
+	}
 	if !place.Found {
 		return paint.red("✗") + " " + text + " - not found"
 	}

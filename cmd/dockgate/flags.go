@@ -101,14 +101,16 @@ func (f *flags) around() (daemon.Options, error) {
 	if inside {
 		home, dir = first(here.Host.Home, home), first(here.Host.Project, dir)
 	}
+	state := first(f.state, f.getenv("DOCKGATE_STATE"), filepath.Join(first(f.getenv("XDG_STATE_HOME"), filepath.Join(home, ".local", "state")), "dockgate"))
 	options := daemon.Options{
 		Inputs: setup.Inputs{
 			Home:       home,
 			Dir:        dir,
 			OwnCatalog: filepath.Join(f.configDir(home), "servers.yaml"),
+			Answers:    filepath.Join(state, "registry"),
 			Env:        f.lookup,
 		},
-		State:    first(f.state, f.getenv("DOCKGATE_STATE"), filepath.Join(first(f.getenv("XDG_STATE_HOME"), filepath.Join(home, ".local", "state")), "dockgate")),
+		State:    state,
 		Engine:   f.engine(),
 		Version:  version,
 		Logger:   f.logger(slog.LevelInfo),

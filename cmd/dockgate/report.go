@@ -105,6 +105,14 @@ func examine(s catalog.Server) reported {
 	for _, secret := range s.Secrets {
 		r.Secrets = append(r.Secrets, secret.Variable())
 	}
+	for _, h := range s.Helpers {
+		for _, m := range h.Mounts {
+			r.Mounts = append(r.Mounts, h.Name+": "+mounted(m))
+		}
+		for _, secret := range h.Secrets {
+			r.Secrets = append(r.Secrets, h.Name+": "+secret.Variable())
+		}
+	}
 	if err := plan.Supported(s); err != nil {
 		r.NotYet = err.Error()
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,7 +55,8 @@ func exitsWith() {
 // the text of the result in the file "result", "calling" and "answered", which
 // are the two halves of a call, "eventually TOOL ARGUMENTS", which calls until
 // it succeeds, "asked SERVER", which waits until a question is asked, "hangup",
-// and "website FILE", which starts a remote server.
+// "website FILE", which starts a remote server, and "registry FILE NAME...",
+// which starts a registry of the official kind.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
@@ -94,6 +96,7 @@ func TestScripts(t *testing.T) {
 			"asked":      waitAsked,
 			"hangup":     hangUp,
 			"website":    runWebsite,
+			"registry":   runRegistry,
 		},
 	})
 }
@@ -147,6 +150,8 @@ type line struct {
 	client  *visitor
 	result  chan string
 	website *website
+	// registry is of the official kind.
+	registry *httptest.Server
 }
 
 func connected(ts *testscript.TestScript) *line {

@@ -202,8 +202,8 @@ func (d *Daemon) sourcesOf() []string {
 		}
 	}
 	for _, place := range now.Places {
-		if place.Path != "" {
-			files = append(files, place.Path)
+		if file := place.File(); file != "" {
+			files = append(files, file)
 		}
 	}
 	slices.Sort(files)

@@ -41,6 +41,7 @@ func (d *Daemon) Reload(ctx context.Context) (Reloaded, error) {
 	defer d.reloading.Unlock()
 	began := time.Now()
 	in := d.Inputs
+	in.Again = true
 	var err error
 	if in.Config, err = d.Load(); err != nil {
 		return Reloaded{}, err

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/catalog/client"
 	"github.com/dockgate/dockgate/internal/catalog/document"
+	"github.com/dockgate/dockgate/internal/catalog/official"
 	"github.com/dockgate/dockgate/internal/catalog/source"
 	"github.com/dockgate/dockgate/internal/rules"
 )
@@ -86,10 +88,17 @@ type Source struct {
 	Type string
 	// Path is absolute; empty is where such a source is found.
 	Path string
+	// URL is where an [OfficialRegistry] is, and Search the words that its
+	// servers' names have; "" is as many of all as it lists in ten answers.
+	URL, Search string
 	// Written is the path as it is written, and Place where the source is.
 	Written, Place string
 	line           int
 }
+
+// OfficialRegistry is the type of a source that is a registry of the official
+// kind. What is found there is a stock to choose from.
+const OfficialRegistry = "official-registry"
 
 // fileTypes are the types of sources that have no place of their own.
 func fileTypes() []string {
@@ -101,14 +110,20 @@ func sourceTypes() []string {
 	for _, t := range source.Types() {
 		types = append(types, string(t))
 	}
-	return append(types, fileTypes()...)
+	return append(append(types, OfficialRegistry), fileTypes()...)
 }
 
-// UnmarshalYAML reads a source, {type, path}.
+// UnmarshalYAML reads a source, {type, path}, or {type, url, search} of a
+// registry.
 func (s *Source) UnmarshalYAML(node *yaml.Node) error {
 	s.line = node.Line
 	r := document.New("")
-	r.Mapping(map[string]document.Read{"type": r.Text(&s.Type), "path": r.Text(&s.Written)})("", node)
+	known := map[string]document.Read{"type": r.Text(&s.Type), "path": r.Text(&s.Written)}
+	if kind := document.Member(node, "type"); kind != nil && kind.Value == OfficialRegistry {
+		s.URL = official.DefaultBase
+		known = map[string]document.Read{"type": r.Text(&s.Type), "url": r.Text(&s.URL), "search": r.Text(&s.Search)}
+	}
+	r.Mapping(known)("", node)
 	switch {
 	case len(r.Problems) > 0:
 	case s.Type == "":
@@ -117,6 +132,10 @@ func (s *Source) UnmarshalYAML(node *yaml.Node) error {
 		r.Report(node, "type", "is %q; known: %s", s.Type, strings.Join(sourceTypes(), ", "))
 	case s.Written == "" && slices.Contains(fileTypes(), s.Type):
 		r.Report(node, "path", "is missing; a source of type %s can be anywhere", s.Type)
+	case s.URL != "":
+		if u, err := url.Parse(s.URL); err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			r.ReportAt("url", "is %q, want the address of a registry, such as %s", s.URL, official.DefaultBase)
+		}
 	}
 	if len(r.Problems) == 0 {
 		return nil

@@ -50,6 +50,8 @@ type Place struct {
 	Found bool   `json:"found"`
 	// Servers is how many there are, with those that others override.
 	Servers int `json:"servers"`
+	// Problem is why a registry has not answered.
+	Problem string `json:"problem,omitempty"`
 	// Configured places hold servers that the user has said are to be used; the
 	// others are a stock to choose from. A project's are among those: what it
 	// says of them is shown to no model before somebody chooses them.
@@ -59,6 +61,15 @@ type Place struct {
 	// optional places may be missing.
 	optional bool
 	inline   *policy.Discovery
+	registry *policy.Source
+}
+
+// File is the file or folder of the place, "" if it is none.
+func (p Place) File() string {
+	if p.registry != nil {
+		return ""
+	}
+	return p.Path
 }
 
 // Places returns where servers are described, in the order in which they are
@@ -121,6 +132,9 @@ func (in Inputs) readPlace(ctx context.Context, place *Place, before []catalog.F
 		place.Found = true
 		return place.inline.File(catalog.Origin{Catalog: place.Path, Kind: place.kind}, in.Around(before))
 	}
+	if place.registry != nil {
+		return in.readRegistry(ctx, place, before), nil
+	}
 	info, err := os.Stat(place.Path)
 	if errors.Is(err, os.ErrNotExist) && place.optional {
 		return catalog.File{Origin: catalog.Origin{Catalog: place.Path, Kind: place.kind}}, nil
@@ -136,11 +150,12 @@ func (in Inputs) readPlace(ctx context.Context, place *Place, before []catalog.F
 	return source.Load(ctx, place.kind, place.Path, in.Around(before))
 }
 
-// places are what is read on top of the built-in catalog: what projects and
-// the local registries say, of which the project's is trusted least, then the
-// user's own catalog and those of the configuration.
+// places are what is read on top of the built-in catalog: what registries
+// elsewhere have, then what projects and the local registries say, of which
+// the project's is trusted least, then the user's own catalog and those of the
+// configuration.
 func (in Inputs) places(projects []policy.Project) []Place {
-	var places []Place
+	places := in.registries()
 	for i := range projects {
 		p := &projects[i]
 		for _, s := range p.Discovery.Sources {
@@ -182,6 +197,9 @@ func (in Inputs) sources() []Place {
 	d := &in.Config.Discovery
 	var places []Place
 	for _, s := range d.Sources {
+		if s.Type == policy.OfficialRegistry {
+			continue
+		}
 		s = s.At(filepath.Dir(in.Config.File), in.Home)
 		paths := []string{s.Path}
 		if s.Path == "" {

@@ -82,6 +82,9 @@ func (in Inputs) confine(p *policy.Project) error {
 // within returns a project's source with its place in the project's folder.
 // What lies outside is refused: the files there are not the project's to name.
 func (in Inputs) within(s policy.Source) (policy.Source, error) {
+	if s.Type == policy.OfficialRegistry {
+		return s, &policy.ConfigError{Place: s.Place, Problem: "discovery.sources: a project names no registry: looking there is the user's to say"}
+	}
 	if s.Written == "" {
 		for _, place := range source.Places(source.Type(s.Type), in.Around(nil)) {
 			if path := filepath.FromSlash(place); in.kindOf(path) == catalog.Project {

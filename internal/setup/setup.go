@@ -34,6 +34,11 @@ type Inputs struct {
 	// Several says that clients in other folders use the gateway too, so that
 	// files in Dir say nothing about it.
 	Several bool
+	// Answers is the folder where answers of registries are kept; "" keeps none.
+	Answers string
+	// Again says that a gateway which runs reads everything anew: answers that
+	// are good enough for a start are asked for again.
+	Again bool
 	// Env looks a variable up.
 	Env func(name string) (string, bool)
 }
@@ -135,7 +140,10 @@ func (s *Setup) Log(ctx context.Context, logger *slog.Logger) {
 		logger.InfoContext(ctx, "quota of the project has no effect", "file", idle.From, "quota", idle.Key)
 	}
 	for _, place := range s.Places {
-		if !place.Found {
+		switch {
+		case place.Problem != "":
+			logger.WarnContext(ctx, "registry cannot be asked", "url", place.Path, "err", place.Problem)
+		case !place.Found:
 			logger.InfoContext(ctx, "source is not there", "file", place.Path, "kind", place.Type)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -128,7 +129,7 @@ func TestRegistry(t *testing.T) {
 	if len(all) != 250 || asked.Load() != 3 {
 		t.Errorf("Search = %d servers in %d requests, want 250 in 3 pages", len(all), asked.Load())
 	}
-	if first := all[0]; first.Name != "io.github.example.server-000" || first.Image != "example/server-000:1" || first.Origin.Kind != catalog.User {
+	if first := all[0]; first.Name != names[0] || first.Version != "1.0.0" || first.Entry.Name != "io.github.example.server-000" || first.Entry.Image != "example/server-000:1" || first.Entry.Origin.Kind != catalog.User {
 		t.Errorf("Search's first = %+v", first)
 	}
 	some, err := r.Search(t.Context(), "server-01", 4)
@@ -137,7 +138,7 @@ func TestRegistry(t *testing.T) {
 	}
 	var got []string
 	for _, s := range some {
-		got = append(got, s.Title)
+		got = append(got, s.Entry.Title)
 	}
 	if diff := cmp.Diff(names[10:14], got); diff != "" {
 		t.Errorf("Search(server-01, 4) (-want +got):\n%s", diff)
@@ -163,7 +164,7 @@ func TestRegistry(t *testing.T) {
 
 	for _, version := range []string{"", "1.0.0"} {
 		one, err := r.Server(t.Context(), "io.github.example/server-007", version)
-		if err != nil || one.Image != "example/server-007:1" {
+		if err != nil || one.Entry.Image != "example/server-007:1" {
 			t.Errorf("Server(server-007, %q) = %+v, %v", version, one, err)
 		}
 	}
@@ -178,12 +179,62 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
+// What one process has asked, another one need not ask; and it has something
+// while the registry is down.
+func TestKept(t *testing.T) {
+	var asked atomic.Int64
+	var down atomic.Bool
+	server := registry(t, []string{"io.github.example/one", "io.github.example/two"}, &asked, &down)
+	folder := filepath.Join(t.TempDir(), "registry")
+	search := func(ttl time.Duration, query string) ([]official.Found, error) {
+		return (&official.Registry{Base: server.URL, HTTP: server.Client(), TTL: ttl, Folder: folder}).Search(t.Context(), query, 0)
+	}
+	first, err := search(time.Hour, "one")
+	if err != nil || len(first) != 1 {
+		t.Fatalf("Search = %d servers, %v, want 1", len(first), err)
+	}
+	again, err := search(time.Hour, "one")
+	if err != nil || asked.Load() != 1 {
+		t.Errorf("Search by another process = %v after %d requests, want 1", err, asked.Load())
+	}
+	if diff := cmp.Diff(first, again); diff != "" {
+		t.Errorf("Search by another process (-first +again):\n%s", diff)
+	}
+	if _, err := search(time.Nanosecond, "one"); err != nil || asked.Load() != 2 {
+		t.Errorf("Search when that is old = %v after %d requests, want 2", err, asked.Load())
+	}
+	down.Store(true)
+	if again, err = search(time.Nanosecond, "one"); err != nil || len(again) != 1 {
+		t.Errorf("Search while the registry is down = %d servers, %v, want what was kept", len(again), err)
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the folder holds %v, %v, want one file", files, err)
+	}
+	if err := os.WriteFile(files[0], []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := search(time.Hour, "one"); err == nil {
+		t.Error("Search believes a broken file")
+	}
+	down.Store(false)
+	for i := range 300 {
+		if _, err := search(time.Hour, fmt.Sprint("nobody-", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files, err = filepath.Glob(filepath.Join(folder, "*")); err != nil || len(files) != 256 {
+		t.Errorf("the folder holds %d files, %v, want 256", len(files), err)
+	}
+}
+
 // One wrong record costs nobody else anything.
 func TestWrongRecords(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := w.Write([]byte(`{"servers": [
 			{"server": {"name": "a/wrong", "packages": 5}},
 			{"server": {"packages": []}},
+			{"server": {"name": "postgres", "packages": [{"registryType": "npm", "identifier": "not-yours"}]}},
 			7,
 			{"server": {"name": "a/right", "packages": [{"registryType": "npm", "identifier": "right"}]}}
 		], "metadata": {}}`)); err != nil {
@@ -197,10 +248,16 @@ func TestWrongRecords(t *testing.T) {
 	}
 	var got []string
 	for _, s := range found {
-		got = append(got, s.Name+": "+s.Unsupported)
+		got = append(got, s.Name+": "+s.Entry.Unsupported)
 	}
-	if diff := cmp.Diff([]string{`a.wrong: is described wrongly: packages is "5", want a list`, "a.right: "}, got); diff != "" {
+	if diff := cmp.Diff([]string{`a/wrong: is described wrongly: packages is "5", want a list`, "a/right: "}, got); diff != "" {
 		t.Errorf("Search (-want +got):\n%s", diff)
+	}
+	words := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }))
+	defer words.Close()
+	var failed *official.RequestError
+	if _, err := (&official.Registry{Base: words.URL}).Search(t.Context(), "", 0); !errors.As(err, &failed) || failed.Hint() == "" {
+		t.Errorf("Search with a page for people = %v, want a RequestError", err)
 	}
 	large := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		line := []byte(strings.Repeat(" ", 1<<20))

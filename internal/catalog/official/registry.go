@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,7 +27,6 @@ const (
 	pageSize   = 100
 	mostPages  = 10
 	mostBytes  = 8 << 20
-	mostKept   = 256
 	defaultTTL = time.Hour
 )
 
@@ -39,6 +39,9 @@ type Registry struct {
 	HTTP *http.Client
 	// TTL is how long an answer is used again; zero is an hour.
 	TTL time.Duration
+	// Folder is where answers are kept for other processes; "" keeps them in
+	// memory only.
+	Folder string
 	// Around is what entries may refer to.
 	Around catalog.Surroundings
 
@@ -46,10 +49,13 @@ type Registry struct {
 	kept map[string]answer
 }
 
-// An answer is what the registry said, and until when it is used.
-type answer struct {
-	body  []byte
-	until time.Time
+// A Found is a server that the registry has.
+type Found struct {
+	// Name is the registry's, such as "io.github.owner/server".
+	Name    string
+	Version string
+	// Entry is what the server becomes here, under a name without "/".
+	Entry catalog.Server
 }
 
 // A RequestError is a request that the registry did not answer as it should.
@@ -62,6 +68,10 @@ type RequestError struct {
 
 // Error names the address and what came of it.
 func (e *RequestError) Error() string {
+	var inner *url.Error
+	if errors.As(e.Err, &inner) { // which would name the address again
+		return fmt.Sprintf("registry %s: %v", e.URL, inner.Err)
+	}
 	if e.Err != nil {
 		return fmt.Sprintf("registry %s: %v", e.URL, e.Err)
 	}
@@ -72,7 +82,12 @@ func (e *RequestError) Error() string {
 func (e *RequestError) Unwrap() error { return e.Err }
 
 // Hint says what may help.
-func (e *RequestError) Hint() string { return "the catalogs on this machine work without the registry" }
+func (e *RequestError) Hint() string {
+	if e.Status == 0 {
+		return "is there a way to it? The catalogs on this machine work without it: dockgate catalog ls"
+	}
+	return "is that a registry of the official kind? The catalogs on this machine work without it: dockgate catalog ls"
+}
 
 // ErrUnknown says that the registry has no such server.
 var ErrUnknown = errors.New("unknown to the registry")
@@ -80,8 +95,8 @@ var ErrUnknown = errors.New("unknown to the registry")
 // Search returns the servers whose name holds the query, each in its newest
 // version, at most limit of them; 0 is as many as ten pages hold. A server
 // that is described wrongly is unsupported, and says what is wrong.
-func (g *Registry) Search(ctx context.Context, query string, limit int) ([]catalog.Server, error) {
-	var found []catalog.Server
+func (g *Registry) Search(ctx context.Context, query string, limit int) ([]Found, error) {
+	var found []Found
 	cursor := ""
 	for range mostPages {
 		size := pageSize
@@ -123,95 +138,94 @@ func (g *Registry) Search(ctx context.Context, query string, limit int) ([]catal
 // Server returns a server by its name in the registry, such as
 // "io.github.owner/server", in a version; "" is the newest. One that is not
 // there is [ErrUnknown].
-func (g *Registry) Server(ctx context.Context, name, version string) (catalog.Server, error) {
+func (g *Registry) Server(ctx context.Context, name, version string) (Found, error) {
 	if version == "" {
 		version = "latest"
 	}
 	body, err := g.get(ctx, "/v0/servers/"+url.PathEscape(name)+"/versions/"+url.PathEscape(version))
 	var failed *RequestError
 	if errors.As(err, &failed) && failed.Status == http.StatusNotFound {
-		return catalog.Server{}, fmt.Errorf("server %q: %w", name, ErrUnknown)
+		return Found{}, fmt.Errorf("server %q: %w", name, ErrUnknown)
 	}
 	if err != nil {
-		return catalog.Server{}, err
+		return Found{}, err
 	}
 	s, ok := g.entry(body)
 	if !ok {
-		return catalog.Server{}, fmt.Errorf("server %q: %w", name, ErrUnknown)
+		return Found{}, fmt.Errorf("server %q: %w", name, ErrUnknown)
 	}
 	return s, nil
 }
 
-// entry converts one record. It returns false for one that was deleted.
-func (g *Registry) entry(record []byte) (catalog.Server, bool) {
+// qualified is how the registry's schema has names. Without a "/" one could
+// take the place of a server that somebody else has described.
+var qualified = regexp.MustCompile(`^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$`)
+
+// entry converts one record. It returns false for one that was deleted, or
+// that has no name of the registry's kind.
+func (g *Registry) entry(record []byte) (Found, bool) {
+	var named struct {
+		Server struct {
+			Name    string `json:"name"`
+			Version any    `json:"version"`
+		} `json:"server"`
+	}
+	if json.Unmarshal(record, &named) != nil || !qualified.MatchString(named.Server.Name) {
+		return Found{}, false
+	}
+	found := Found{Name: named.Server.Name}
+	found.Version, _ = named.Server.Version.(string)
 	origin := catalog.Origin{Catalog: g.Base, Kind: catalog.User}
 	list := append(append([]byte(`{"servers":[`), record...), "]}"...)
 	file, err := catalog.ParseWith(origin, list, func(r *document.Reader, root *yaml.Node, origin catalog.Origin) catalog.File {
 		return Read(r, root, origin, g.Around)
 	})
 	if err == nil {
-		for i := range file.Servers {
-			file.Servers[i].Origin.Line = 0 // of an answer, not of a file
-		}
 		if len(file.Servers) == 0 {
-			return catalog.Server{}, false
+			return Found{}, false
 		}
-		return file.Servers[0], true
+		found.Entry = file.Servers[0]
+		found.Entry.Origin.Line = 0 // of an answer, not of a file
+		return found, true
 	}
-	var named struct {
-		Server struct {
-			Name string `json:"name"`
-		} `json:"server"`
-	}
-	if json.Unmarshal(record, &named) != nil || named.Server.Name == "" {
-		return catalog.Server{}, false
-	}
-	s := server{name: named.Server.Name}.convert(origin, g.Around)
+	found.Entry = server{name: named.Server.Name}.convert(origin, g.Around)
 	var problems catalog.Problems
-	s.Unsupported = "is described wrongly"
+	found.Entry.Unsupported = "is described wrongly"
 	if errors.As(err, &problems) {
 		var texts []string
 		for _, p := range problems {
 			texts = append(texts, strings.TrimPrefix(p.Field+" "+p.Text, "servers[0]."))
 		}
-		s.Unsupported += ": " + strings.Join(texts, "; ")
+		found.Entry.Unsupported += ": " + strings.Join(texts, "; ")
 	}
-	return s, true
+	return found, true
 }
 
 // get returns what the registry answers, from what is kept if it is fresh. If
 // the registry cannot be asked, what was kept is used for longer.
 func (g *Registry) get(ctx context.Context, path string) ([]byte, error) {
 	address := strings.TrimRight(g.Base, "/") + path
-	g.mu.Lock()
-	old, known := g.kept[address]
-	g.mu.Unlock()
-	if known && time.Now().Before(old.until) {
-		return old.body, nil
+	old, known := g.recall(address)
+	if known && time.Since(old.At) < g.ttl() {
+		return old.Body, nil
 	}
 	body, err := g.ask(ctx, address)
 	var failed *RequestError
-	if errors.As(err, &failed) && (failed.Status == 0 || failed.Status >= http.StatusInternalServerError) && known && ctx.Err() == nil {
-		return old.body, nil
+	if errors.As(err, &failed) && (failed.Status == 0 || failed.Status >= http.StatusInternalServerError) && known && !errors.Is(ctx.Err(), context.Canceled) {
+		return old.Body, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	g.keep(address, body)
+	g.keep(answer{Address: address, At: time.Now(), Body: body})
 	return body, nil
 }
 
-func (g *Registry) keep(address string, body []byte) {
-	ttl := g.TTL
-	if ttl == 0 {
-		ttl = defaultTTL
+func (g *Registry) ttl() time.Duration {
+	if g.TTL == 0 {
+		return defaultTTL
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.kept == nil || len(g.kept) >= mostKept {
-		g.kept = make(map[string]answer)
-	}
-	g.kept[address] = answer{body: body, until: time.Now().Add(ttl)}
+	return g.TTL
 }
 
 func (g *Registry) ask(ctx context.Context, address string) (_ []byte, err error) {
@@ -238,6 +252,8 @@ func (g *Registry) ask(ctx context.Context, address string) (_ []byte, err error
 		return nil, &RequestError{URL: address, Err: err}
 	case len(body) > mostBytes:
 		return nil, &RequestError{URL: address, Err: errors.New("answer is larger than 8 MiB")}
+	case !json.Valid(body):
+		return nil, &RequestError{URL: address, Status: response.StatusCode, Err: errors.New("answer is no JSON")}
 	}
 	return body, nil
 }
