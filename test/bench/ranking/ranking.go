@@ -48,25 +48,25 @@ type Report struct {
 
 // Run is the command line "search" of the benchmark.
 func Run(args []string, stdout, stderr io.Writer) error {
-	set := flag.NewFlagSet("bench search", flag.ContinueOnError)
-	set.SetOutput(stderr)
-	corpus := set.String("corpus", "", "`file` of tools, one JSON object a line, or a catalog (YAML)")
-	queries := set.String("queries", "", "`file` of queries, one JSON object a line")
-	kind := set.String("kind", "tools", "what is found: `tools or servers`")
-	asJSON := set.Bool("json", false, "print JSON")
-	scale := set.Int("scale", 0, "instead of a corpus, measure speed with a made-up one of so many `tools`")
-	if err := set.Parse(args); err != nil {
+	flags := flag.NewFlagSet("bench search", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	corpus := flags.String("corpus", "", "`file` of tools, one JSON object a line, or a catalog (YAML)")
+	queries := flags.String("queries", "", "`file` of queries, one JSON object a line")
+	kind := flags.String("kind", "tools", "what is found: `tools or servers`")
+	asJSON := flags.Bool("json", false, "print JSON")
+	scale := flags.Int("scale", 0, "instead of a corpus, measure speed with a made-up one of so many `tools`")
+	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	switch {
-	case set.NArg() > 0:
-		return fmt.Errorf("unknown argument %q", set.Arg(0))
+	case flags.NArg() > 0:
+		return fmt.Errorf("unknown argument %q", flags.Arg(0))
 	case *kind != "tools" && *kind != "servers":
 		return fmt.Errorf("--kind is %q, want tools or servers", *kind)
 	case *scale < 0 || *scale > 0 && (*corpus != "" || *queries != ""):
 		return errors.New("--scale is a number of tools, and without --corpus and --queries")
 	case *scale > 0:
-		report, err := MeasureScale(*scale)
+		report, err := MeasureScale(*scale, leastSamples)
 		if err != nil {
 			return err
 		}
@@ -77,42 +77,57 @@ func Run(args []string, stdout, stderr io.Writer) error {
 	case *corpus == "" || *queries == "":
 		return errors.New("--corpus and --queries, or --scale, are needed")
 	}
-	report, err := Measure(*corpus, *queries, *kind)
+	set, err := Read(*corpus, *queries, *kind)
 	if err != nil {
 		return err
 	}
+	report := set.measure()
 	if *asJSON {
 		return encode(stdout, report)
 	}
 	return report.table(stdout)
 }
 
-// Measure ranks a corpus for queries, both files. The kind is "tools" or
+// A Set is a corpus with queries whose answers are known.
+type Set struct {
+	servers []search.Server
+	queries []query
+	build   func([]search.Server) *search.Index
+	// ids are those of a hit.
+	ids func(search.Hit) []string
+}
+
+// Read reads a corpus and queries, both files. The kind is "tools" or
 // "servers".
-func Measure(corpus, queries, kind string) (Report, error) {
+func Read(corpus, queries, kind string) (*Set, error) {
 	servers, ids, err := readCorpus(corpus)
 	if err != nil {
-		return Report{}, err
+		return nil, err
 	}
-	all, err := readLines[query](queries)
-	if err != nil {
-		return Report{}, err
-	}
-	if len(all) == 0 {
-		return Report{}, fmt.Errorf("%s: no queries", queries)
-	}
-	build := search.NewTools
-	id := func(h search.Hit) []string { return ids[[2]string{h.Server, h.Tool}] }
+	s := &Set{servers: servers, build: search.NewTools, ids: func(h search.Hit) []string { return ids[[2]string{h.Server, h.Tool}] }}
 	if kind == "servers" {
-		build = search.NewServers
-		id = func(h search.Hit) []string { return []string{h.Server} }
+		s.build = search.NewServers
+		s.ids = func(h search.Hit) []string { return []string{h.Server} }
 	}
-	index, report := measureBuild(func() *search.Index { return build(servers) })
+	if s.queries, err = readLines[query](queries); err != nil {
+		return nil, err
+	}
+	if len(s.queries) == 0 {
+		return nil, fmt.Errorf("%s: no queries", queries)
+	}
+	return s, nil
+}
+
+// Rank returns how well the search ranks: of all queries, and of each kind of
+// them where there are kinds.
+func (s *Set) Rank() (Figures, map[string]Figures) { return s.rank(s.build(s.servers)) }
+
+func (s *Set) rank(index *search.Index) (all Figures, kinds map[string]Figures) {
 	tallies := map[string]*tally{"": {}}
-	for _, q := range all {
+	for _, q := range s.queries {
 		var found []string
 		for _, hit := range index.Search(search.Query{Text: q.Query, Limit: depth}) {
-			for _, one := range id(hit) {
+			for _, one := range s.ids(hit) {
 				if !slices.Contains(found, one) {
 					found = append(found, one)
 				}
@@ -126,20 +141,26 @@ func Measure(corpus, queries, kind string) (Report, error) {
 			tallies[q.Kind].add(found, q.Groups)
 		}
 	}
-	report.Figures = tallies[""].figures()
+	all = tallies[""].figures()
+	delete(tallies, "")
 	for kind, t := range tallies {
-		if kind != "" {
-			if report.Kinds == nil {
-				report.Kinds = make(map[string]Figures)
-			}
-			report.Kinds[kind] = t.figures()
+		if kinds == nil {
+			kinds = make(map[string]Figures)
 		}
+		kinds[kind] = t.figures()
 	}
-	report.P50, report.P99 = latencies(len(all), func(i int) {
-		index.Search(search.Query{Text: all[i%len(all)].Query, Limit: 10})
+	return all, kinds
+}
+
+// measure ranks, and measures the index.
+func (s *Set) measure() Report {
+	index, report := measureBuild(func() *search.Index { return s.build(s.servers) })
+	report.Figures, report.Kinds = s.rank(index)
+	report.P50, report.P99 = latencies(max(len(s.queries), leastSamples), func(i int) {
+		index.Search(search.Query{Text: s.queries[i%len(s.queries)].Query, Limit: 10})
 	})
 	runtime.KeepAlive(index)
-	return report, nil
+	return report
 }
 
 // measureBuild builds an index three times and reports the median, and what
@@ -174,9 +195,8 @@ func heap() int64 {
 const leastSamples = 1000
 
 // latencies returns the median and the 99th percentile of do, in microseconds.
-// Every i below n is done at least once.
 func latencies(n int, do func(i int)) (p50, p99 float64) {
-	samples := make([]float64, max(n, leastSamples))
+	samples := make([]float64, n)
 	for i := range samples {
 		began := time.Now()
 		do(i)

@@ -24,17 +24,18 @@ type floor struct {
 
 func check(t *testing.T, folder string, f floor) {
 	t.Helper()
-	got, err := ranking.Measure(filepath.Join(folder, f.corpus), filepath.Join(folder, f.queries), f.kind)
+	set, err := ranking.Read(filepath.Join(folder, f.corpus), filepath.Join(folder, f.queries), f.kind)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s, %s: %+v, kinds %+v", f.corpus, f.kind, got.Figures, got.Kinds)
+	got, kinds := set.Rank()
+	t.Logf("%s, %s: %+v, kinds %+v", f.corpus, f.kind, got, kinds)
 	if got.R5 < f.r5 || got.MRR < f.mrr {
-		t.Errorf("Measure(%s) = R@5 %.3f, MRR %.3f, want at least %.3f, %.3f", f.queries, got.R5, got.MRR, f.r5, f.mrr)
+		t.Errorf("Rank(%s) = R@5 %.3f, MRR %.3f, want at least %.3f, %.3f", f.queries, got.R5, got.MRR, f.r5, f.mrr)
 	}
 	for kind, want := range f.kinds {
-		if got.Kinds[kind].R5 < want {
-			t.Errorf("Measure(%s) of kind %s = R@5 %.3f, want at least %.3f", f.queries, kind, got.Kinds[kind].R5, want)
+		if kinds[kind].R5 < want {
+			t.Errorf("Rank(%s) of kind %s = R@5 %.3f, want at least %.3f", f.queries, kind, kinds[kind].R5, want)
 		}
 	}
 }
@@ -95,9 +96,9 @@ func TestRun(t *testing.T) {
 			t.Errorf("Run(--json)[%s] = %v, want a number over 0", key, report[key])
 		}
 	}
-	text, err = run(t, "--scale", "500", "--json")
+	text, err = run(t, "--scale", "100", "--json")
 	if err != nil || !strings.Contains(text, `"update_p99_us"`) {
-		t.Errorf("Run(--scale 500) = %s, %v, want figures", text, err)
+		t.Errorf("Run(--scale 100) = %s, %v, want figures", text, err)
 	}
 	// A corpus of tools is one of servers, too.
 	if text, err = run(t, "--corpus", "testdata/tools.jsonl", "--queries", "testdata/server_queries.jsonl", "--kind", "servers"); err != nil || !strings.Contains(text, "12 entries") {
@@ -108,12 +109,12 @@ func TestRun(t *testing.T) {
 // An index of 10,000 tools must take less than 40 MB; the words of a language
 // and those of products become fewer with every tool.
 func TestMemory(t *testing.T) {
-	got, err := ranking.MeasureScale(2_500)
+	got, err := ranking.MeasureScale(2_500, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.Tools != 2_500 || got.Servers != 250 || got.Bytes > 12_000_000 {
-		t.Errorf("MeasureScale(2500) = %+v, want 2,500 tools of 250 servers in 12 MB", got)
+		t.Errorf("MeasureScale(2500, 10) = %+v, want 2,500 tools of 250 servers in 12 MB", got)
 	}
 }
 

@@ -38,13 +38,14 @@ update p50 %.0f µs, p99 %.0f µs, while queries run
 	return err
 }
 
-// MeasureScale measures an index of so many made-up tools.
-func MeasureScale(tools int) (Scale, error) {
+// MeasureScale measures an index of so many made-up tools, by as many queries
+// as are said.
+func MeasureScale(tools, samples int) (Scale, error) {
 	made := newMaker()
 	servers := made.servers(tools)
 	index, report := measureBuild(func() *search.Index { return search.NewTools(servers) })
 	s := Scale{Tools: index.Len(), Servers: len(servers), BuildMS: report.BuildMS, Bytes: report.Bytes}
-	queries := make([]string, leastSamples)
+	queries := make([]string, samples)
 	for i := range queries {
 		queries[i] = made.query()
 	}
@@ -56,7 +57,7 @@ func MeasureScale(tools int) (Scale, error) {
 	var group errgroup.Group
 	group.Go(func() error {
 		defer close(done)
-		s.P50, s.P99 = latencies(len(queries), func(i int) {
+		s.P50, s.P99 = latencies(samples, func(i int) {
 			index.Search(search.Query{Text: queries[i], Limit: 10})
 		})
 		return nil
