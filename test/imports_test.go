@@ -30,7 +30,7 @@ func floors() [][]string {
 		7:  {"meta"},
 		8:  {"gateway"},
 		9:  {"endpoint", "policy", "store"},
-		10: {"setup", "image"},
+		10: {"setup", "image", "presence"},
 		11: {"daemon"},
 		12: {"doctor"},
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/policy"
+	"github.com/dockgate/dockgate/internal/presence"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/rules"
 	"github.com/dockgate/dockgate/internal/setup"
@@ -88,7 +89,7 @@ type shownConfig struct {
 	Tools   shownTools       `json:"tools"`
 	Values  []policy.Setting `json:"settings"`
 	// Gateways are those that run with this state folder.
-	Gateways []daemon.Presence `json:"gateways"`
+	Gateways []presence.Presence `json:"gateways"`
 }
 
 type shownCache struct {
@@ -122,11 +123,11 @@ func newShownConfig(cmd *cobra.Command, d *daemon.Daemon) (shownConfig, error) {
 		return shown, err
 	}
 	shown.Cache.Uses, shown.Cache.HitRate = uses, uses.Rate()
-	gateways, err := daemon.Gateways(cmd.Context(), d.Store)
+	gateways, err := presence.Running(cmd.Context(), d.Store)
 	if err != nil {
 		return shown, err
 	}
-	shown.Gateways = append([]daemon.Presence{}, gateways...)
+	shown.Gateways = append([]presence.Presence{}, gateways...)
 	servers, err := yourServers(cmd, d)
 	shown.Servers.Configured = len(servers)
 	for _, server := range servers {

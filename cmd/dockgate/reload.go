@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/presence"
 )
 
 func newConfigReload(f *flags) *cobra.Command {
@@ -40,7 +41,7 @@ What was approved stays, and so does what a server offers that runs.` + configEx
 		Annotations:       ownExits(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return misconfigured(f.use(cmd.Context(), func(d *daemon.Daemon) error {
-				ask := d.AskReload
+				ask := func(ctx context.Context) (string, error) { return presence.AskReload(ctx, d.Store) }
 				if flush {
 					ask = func(ctx context.Context) (string, error) { return d.Flush(ctx, strings.Join(args, "")) }
 				}
@@ -65,13 +66,13 @@ What was approved stays, and so does what a server offers that runs.` + configEx
 const reloadPatience = 5 * time.Second
 
 // reloaded waits until every gateway that runs has met a wish, and returns them.
-func reloaded(ctx context.Context, d *daemon.Daemon, asked string) ([]daemon.Presence, error) {
+func reloaded(ctx context.Context, d *daemon.Daemon, asked string) ([]presence.Presence, error) {
 	ctx, cancel := context.WithTimeout(ctx, reloadPatience)
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		gateways, err := daemon.Gateways(context.WithoutCancel(ctx), d.Store)
+		gateways, err := presence.Running(context.WithoutCancel(ctx), d.Store)
 		if err != nil {
 			return nil, err
 		}
@@ -90,9 +91,9 @@ func reloaded(ctx context.Context, d *daemon.Daemon, asked string) ([]daemon.Pre
 	}
 }
 
-func printReload(cmd *cobra.Command, out output, gateways []daemon.Presence, asked string) error {
+func printReload(cmd *cobra.Command, out output, gateways []presence.Presence, asked string) error {
 	var problems []string
-	err := out.print(cmd, map[string]any{"gateways": append([]daemon.Presence{}, gateways...)}, func() error {
+	err := out.print(cmd, map[string]any{"gateways": append([]presence.Presence{}, gateways...)}, func() error {
 		lines := []string{"no gateway runs; the next one reads the configuration when it starts"}
 		if len(gateways) > 0 {
 			lines = nil

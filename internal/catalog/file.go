@@ -68,9 +68,10 @@ func (s Server) CheckSettings(settings map[string]any) error {
 	return setting.Check(s.Name, s.Config, settings)
 }
 
-// ParseSettings reads assignments of the form "key=value", see [setting.Parse].
-func ParseSettings(server Server, assignments []string) (map[string]any, error) {
-	return setting.Parse(server.Name, server.Config, assignments)
+// ChangeSettings returns a user's settings with assignments of the form
+// "key=value" applied, see [setting.Change].
+func (s Server) ChangeSettings(before map[string]any, assignments []string) (map[string]any, error) {
+	return setting.Change(s.Name, s.Config, before, assignments)
 }
 
 // Nearest returns the candidates that are most like name, see

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/catalog/setting"
 )
 
 const settingsEntry = `
@@ -79,8 +80,8 @@ func TestCheckSettingsHint(t *testing.T) {
 	if err := plain.CheckSettings(map[string]any{"a": 1}); err == nil || !strings.Contains(err.Error(), "takes no settings") {
 		t.Errorf("CheckSettings(a) of an entry without settings = %v, want that it takes none", err)
 	}
-	if _, err := catalog.ParseSettings(plain, []string{"a=1"}); err == nil || !strings.Contains(err.Error(), "takes no settings") {
-		t.Errorf("ParseSettings(a=1) of an entry without settings = %v, want that it takes none", err)
+	if _, err := setting.Parse(plain.Name, plain.Config, []string{"a=1"}); err == nil || !strings.Contains(err.Error(), "takes no settings") {
+		t.Errorf("Parse(a=1) of an entry without settings = %v, want that it takes none", err)
 	}
 }
 
@@ -137,14 +138,14 @@ func TestParseSettings(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var got string
-		settings, err := catalog.ParseSettings(server, strings.Fields(tt.in))
+		settings, err := setting.Parse(server.Name, server.Config, strings.Fields(tt.in))
 		if err != nil {
 			got = "error: " + err.Error()
 		} else if encoded, err := json.Marshal(settings); err == nil {
 			got = string(encoded)
 		}
 		if got != tt.want {
-			t.Errorf("ParseSettings(%s) = %s, want %s", tt.in, got, tt.want)
+			t.Errorf("Parse(%s) = %s, want %s", tt.in, got, tt.want)
 		}
 	}
 }
@@ -159,18 +160,18 @@ func FuzzParseSettings(f *testing.F) {
 	}
 	server := file.Servers[0]
 	f.Fuzz(func(t *testing.T, text string) {
-		settings, err := catalog.ParseSettings(server, strings.Split(text, "\n"))
+		settings, err := setting.Parse(server.Name, server.Config, strings.Split(text, "\n"))
 		if err != nil {
 			return
 		}
 		if _, err := json.Marshal(settings); err != nil {
-			t.Errorf("ParseSettings(%q) = %v, which does not encode: %v", text, settings, err)
+			t.Errorf("Parse(%q) = %v, which does not encode: %v", text, settings, err)
 		}
 		// What was read has only names the schema knows.
 		if err := server.CheckSettings(settings); err != nil && strings.Contains(err.Error(), "is unknown") {
 			// An object given as JSON may hold anything; it is judged here.
 			if !strings.Contains(text, "{") {
-				t.Errorf("ParseSettings(%q) = %v, and CheckSettings then says %v", text, settings, err)
+				t.Errorf("Parse(%q) = %v, and CheckSettings then says %v", text, settings, err)
 			}
 		}
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/inventory"
+	"github.com/dockgate/dockgate/internal/presence"
 	"github.com/dockgate/dockgate/internal/principal"
 )
 
@@ -33,8 +34,8 @@ type follower struct {
 	files    *fsnotify.Watcher // nil if the system has none
 	watched  map[string]bool
 	seen     string // the files, when they were read last
-	wish     wish
-	presence Presence
+	wish     presence.Wish
+	presence presence.Presence
 	told     time.Time // when the presence was written last
 	read     time.Time // when the files were
 	renewed  map[string]time.Time
@@ -43,8 +44,8 @@ type follower struct {
 // follow follows until ctx ends.
 func (d *Daemon) follow(ctx context.Context) (err error) {
 	f := &follower{Daemon: d, watched: map[string]bool{}, renewed: map[string]time.Time{}, read: time.Now(), seen: d.filesNow()}
-	f.presence.ID = fmt.Sprintf("%d-%s", os.Getpid(), newWish())
-	err = d.Store.Fact(ctx, wishFact, &f.wish)
+	f.presence = presence.New(os.Getpid())
+	f.wish, err = presence.LastWish(ctx, d.Store)
 	switch {
 	case ctx.Err() != nil: // the client has left before anything happened
 		return nil
@@ -60,9 +61,9 @@ func (d *Daemon) follow(ctx context.Context) (err error) {
 	f.watch()
 	f.tell(ctx)
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), presenceEvery)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), presence.Every)
 		defer cancel()
-		err = errors.Join(err, f.addUses(ctx), d.Store.DeleteFact(ctx, presences+f.presence.ID))
+		err = errors.Join(err, f.addUses(ctx), f.presence.End(ctx, d.Store))
 	}()
 	return f.run(ctx)
 }
@@ -93,7 +94,7 @@ func (f *follower) run(ctx context.Context) error {
 			f.renew(ctx)
 		case <-tick.C:
 			f.reloadIfAsked(ctx)
-			if time.Since(f.told) >= presenceEvery {
+			if time.Since(f.told) >= presence.Every {
 				f.tell(ctx)
 			}
 		}
@@ -110,8 +111,8 @@ func (f *follower) reloadIfChanged(ctx context.Context) {
 
 // reloadIfAsked reloads if another process asks for it.
 func (f *follower) reloadIfAsked(ctx context.Context) {
-	w := f.wish
-	if err := f.Store.Fact(ctx, wishFact, &w); err != nil {
+	w, err := presence.LastWish(ctx, f.Store)
+	if err != nil {
 		f.Logger.ErrorContext(ctx, "read wish for a reload", "err", err)
 		return
 	}
@@ -156,8 +157,8 @@ func (f *follower) reload(ctx context.Context) {
 
 // tell says in the state folder that the gateway runs.
 func (f *follower) tell(ctx context.Context) {
-	f.told, f.presence.Seen = time.Now(), time.Now().UTC()
-	err := f.Store.SetFact(ctx, presences+f.presence.ID, f.presence)
+	f.told = time.Now()
+	err := f.presence.Tell(ctx, f.Store)
 	if err = errors.Join(err, f.addUses(ctx)); err != nil && ctx.Err() == nil {
 		f.Logger.ErrorContext(ctx, "say that the gateway runs", "err", err)
 	}

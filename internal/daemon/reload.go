@@ -2,19 +2,16 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dockgate/dockgate/internal/inventory"
+	"github.com/dockgate/dockgate/internal/presence"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/setup"
-	"github.com/dockgate/dockgate/internal/store"
 )
 
 // ErrFixed says that a Daemon was opened without a way to read its
@@ -85,70 +82,6 @@ func restarts(started, next *setup.Setup) []string {
 	return slices.Compact(keys)
 }
 
-// A Presence is what a gateway that runs says of itself in its state folder.
-type Presence struct {
-	// ID is the gateway's own.
-	ID string `json:"id"`
-	// Seen is when it said so last.
-	Seen time.Time `json:"seen"`
-	// Asked is the last wish for a reload that it has met.
-	Asked string `json:"asked"`
-	// Took is how long its last reload took, in milliseconds.
-	Took float64 `json:"took_ms"`
-	// Problem is why it goes on with an earlier configuration; empty if it does
-	// not.
-	Problem string `json:"problem,omitempty"`
-	// Restart are the keys whose values hold after its restart only.
-	Restart []string `json:"restart,omitempty"`
-}
-
-const (
-	presences = "gateway/"
-	wishFact  = "reload"
-	// presenceEvery is how often a gateway says that it runs; one that has not
-	// for presenceLife does no more.
-	presenceEvery = 5 * time.Second
-	presenceLife  = 3 * presenceEvery
-)
-
-// A wish asks all gateways of a state folder to reload.
-type wish struct {
-	Asked string `json:"asked"`
-	// Flushed is the last wish with which something was flushed.
-	Flushed string `json:"flushed"`
-}
-
-// Gateways returns the gateways of a state folder that run, and drops what
-// is left of others.
-func Gateways(ctx context.Context, db *store.DB) ([]Presence, error) {
-	facts, err := db.Facts(ctx, presences)
-	if err != nil {
-		return nil, err
-	}
-	var all []Presence
-	for name, value := range facts {
-		var p Presence
-		if err := json.Unmarshal(value, &p); err != nil {
-			return nil, fmt.Errorf("gateway %s: %w", name, err)
-		}
-		if time.Since(p.Seen) > presenceLife {
-			if err := db.DeleteFact(ctx, name); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		all = append(all, p)
-	}
-	slices.SortFunc(all, func(a, b Presence) int { return strings.Compare(a.ID, b.ID) })
-	return all, nil
-}
-
-// AskReload asks every gateway of the state folder to reload, and returns what
-// the wish is called: a gateway that has met it says so in its [Presence].
-func (d *Daemon) AskReload(ctx context.Context) (string, error) {
-	return d.ask(ctx, func(w *wish) { w.Asked = newWish() })
-}
-
 // Flush drops what is kept of what a server offered, of all servers if it is
 // empty, and asks every gateway to reload. What was approved stays, and so does
 // what a server offers that runs.
@@ -164,18 +97,7 @@ func (d *Daemon) Flush(ctx context.Context, server string) (string, error) {
 	if err := d.Store.FlushOffers(ctx, spec); err != nil {
 		return "", err
 	}
-	return d.ask(ctx, func(w *wish) { w.Asked = newWish(); w.Flushed = w.Asked })
-}
-
-func newWish() string { return strconv.FormatInt(time.Now().UnixNano(), 36) }
-
-func (d *Daemon) ask(ctx context.Context, change func(*wish)) (string, error) {
-	var w wish
-	if err := d.Store.Fact(ctx, wishFact, &w); err != nil {
-		return "", err
-	}
-	change(&w)
-	return w.Asked, d.Store.SetFact(ctx, wishFact, w)
+	return presence.AskFlush(ctx, d.Store)
 }
 
 // Uses is how often gateways of the state folder were asked what servers

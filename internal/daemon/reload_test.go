@@ -25,6 +25,7 @@ import (
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/policy"
+	"github.com/dockgate/dockgate/internal/presence"
 	"github.com/dockgate/dockgate/internal/principal"
 )
 
@@ -151,14 +152,14 @@ func (r *reloading) hear(want string) {
 }
 
 // running waits until the gateway has said that it runs.
-func (r *reloading) running() daemon.Presence {
+func (r *reloading) running() presence.Presence {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		gateways, err := daemon.Gateways(ctx, r.Store)
+		gateways, err := presence.Running(ctx, r.Store)
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -264,7 +265,7 @@ func TestAskReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := open(t, o)
-	met := func(asked string, err error) daemon.Presence {
+	met := func(asked string, err error) presence.Presence {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -276,7 +277,7 @@ func TestAskReload(t *testing.T) {
 			}
 		}
 	}
-	if got := met(other.AskReload(t.Context())); got.Took <= 0 {
+	if got := met(presence.AskReload(t.Context(), other.Store)); got.Took <= 0 {
 		t.Errorf("Took = %v, want how long it took", got.Took)
 	}
 	if err := r.call("quick"); err != nil {
@@ -306,7 +307,7 @@ func TestAskReload(t *testing.T) {
 		t.Errorf("Stock after it was used again = listed %v, %v, want it listed", stock.Listed, err)
 	}
 	r.end()
-	if gateways, err := daemon.Gateways(t.Context(), other.Store); err != nil || len(gateways) != 0 {
+	if gateways, err := presence.Running(t.Context(), other.Store); err != nil || len(gateways) != 0 {
 		t.Errorf("Gateways() = %v, %v after the end, want none", gateways, err)
 	}
 	if uses, err := other.Uses(t.Context()); err != nil || uses.Hits == 0 || uses.Misses == 0 {

@@ -2,9 +2,7 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/dockgate/dockgate/internal/catalog"
@@ -25,7 +23,7 @@ func (d *Daemon) Configure(ctx context.Context, who principal.Principal, server 
 	if err != nil {
 		return nil, err
 	}
-	settings, err := change(entry, before, assignments)
+	settings, err := entry.ChangeSettings(before, assignments)
 	if err != nil {
 		return nil, err
 	}
@@ -59,70 +57,6 @@ type fixed map[string]any
 // Settings implements [plan.Settings].
 func (f fixed) Settings(context.Context, principal.Principal, string) (map[string]any, error) {
 	return f, nil
-}
-
-// change returns settings with the assignments applied.
-func change(entry catalog.Server, before map[string]any, assignments []string) (map[string]any, error) {
-	var set, unset []string
-	for _, assignment := range assignments {
-		if key, ok := strings.CutSuffix(assignment, "="); ok && key != "" && !strings.Contains(key, "=") {
-			unset = append(unset, key)
-			continue
-		}
-		set = append(set, assignment)
-	}
-	added, err := catalog.ParseSettings(entry, set)
-	failure := &catalog.SettingsError{Server: entry.Name}
-	if err != nil && !errors.As(err, &failure) {
-		return nil, err
-	}
-	settings := overlay(before, added)
-	for _, key := range unset {
-		if !remove(settings, strings.Split(key, ".")) {
-			failure.Problems = append(failure.Problems, catalog.SettingProblem{Setting: key, Text: "is not set"})
-		}
-	}
-	if len(failure.Problems) > 0 {
-		return nil, failure
-	}
-	return settings, nil
-}
-
-// overlay returns the settings of below, where above says nothing else.
-// Objects are joined, lists replaced.
-func overlay(below, above map[string]any) map[string]any {
-	joined := maps.Clone(below)
-	if joined == nil {
-		joined = make(map[string]any)
-	}
-	for name, value := range above {
-		inner, isObject := value.(map[string]any)
-		old, wasObject := joined[name].(map[string]any)
-		if isObject && wasObject {
-			value = overlay(old, inner)
-		}
-		joined[name] = value
-	}
-	return joined
-}
-
-// remove deletes a setting by its path and reports whether it was there.
-func remove(settings map[string]any, path []string) bool {
-	value, ok := settings[path[0]]
-	if !ok {
-		return false
-	}
-	if len(path) == 1 {
-		delete(settings, path[0])
-		return true
-	}
-	inner, ok := value.(map[string]any)
-	if !ok {
-		return false
-	}
-	inner = maps.Clone(inner)
-	settings[path[0]] = inner
-	return remove(inner, path[1:])
 }
 
 // Deactivate makes a server inactive for a caller. One that is not active is

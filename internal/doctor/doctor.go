@@ -19,6 +19,7 @@ import (
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/presence"
 	"github.com/dockgate/dockgate/internal/setup"
 	"github.com/dockgate/dockgate/internal/store"
 )
@@ -94,7 +95,7 @@ func examineState(ctx context.Context, o daemon.Options) (id string, findings []
 	}
 	id = db.StateID()
 	tokens, err := db.Tokens(ctx)
-	gateways, unread := daemon.Gateways(ctx, db)
+	gateways, unread := presence.Running(ctx, db)
 	if err := errors.Join(err, unread, db.Verify(ctx), db.Close()); err != nil {
 		return id, []Finding{NewFinding("state", "", err)}
 	}
@@ -110,7 +111,7 @@ func examineState(ctx context.Context, o daemon.Options) (id string, findings []
 }
 
 // examineGateway says what is not as it could be with a gateway's configuration.
-func examineGateway(p daemon.Presence) []Finding {
+func examineGateway(p presence.Presence) []Finding {
 	const hint = "restart the MCP client that started it"
 	var all []Finding
 	if p.Problem != "" {
