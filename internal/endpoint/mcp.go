@@ -227,7 +227,13 @@ func (e *Endpoint) check(w http.ResponseWriter, r *http.Request, visit *gateway.
 		return nil
 	}
 	if era == modern {
-		return decodeName(r)
+		if refused := decodeName(r); refused != nil {
+			return refused
+		}
+		if err := e.Gateway.Mirrored(r.Context(), visit, r.Header.Values); err != nil {
+			return badRequest(codeHeaderMismatch, "header mismatch: "+err.Error())
+		}
+		return nil
 	}
 	if r.Header.Get(sessionHeader) != "" {
 		return nil

@@ -41,6 +41,7 @@ type menu struct {
 	prompts   map[string]tool.Ref
 	resources map[string]string // URI, of templates too, to server
 	templates []template
+	mirrored  map[tool.Ref][]mirrored
 }
 
 type template struct {
@@ -60,7 +61,7 @@ func newMenuWriter(prefix Prefix, who principal.Principal) *menuWriter {
 	return &menuWriter{
 		menu: menu{
 			own: map[string]bool{}, tools: map[string]tool.Ref{}, prompts: map[string]tool.Ref{}, resources: map[string]string{},
-			lists: map[string]json.RawMessage{},
+			lists: map[string]json.RawMessage{}, mirrored: map[tool.Ref][]mirrored{},
 		},
 		prefix: prefix, who: who,
 		arrays: map[string]*bytes.Buffer{
@@ -103,6 +104,9 @@ func (w *menuWriter) tool(ref tool.Ref, definition json.RawMessage) error {
 		return err
 	}
 	w.tools[name] = ref
+	if found := mirroredIn(definition); len(found) > 0 {
+		w.mirrored[ref] = found
+	}
 	if len(forLegacy) != len(renamed) && w.arrays[legacyTools] == nil { // from here on the lists differ
 		w.arrays[legacyTools] = bytes.NewBuffer(bytes.Clone(w.arrays["tools/list"].Bytes()))
 	}

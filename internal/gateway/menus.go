@@ -52,19 +52,24 @@ const (
 // menu returns what the sender of a request sees.
 func (g *Gateway) menu(ctx context.Context, req mcp.Request) (*menu, error) {
 	_, s := g.sessionOf(req)
+	return g.menuOf(ctx, s.principal)
+}
+
+// menuOf returns what a principal sees.
+func (g *Gateway) menuOf(ctx context.Context, who principal.Principal) (*menu, error) {
 	g.menus.mu.Lock()
 	defer g.menus.mu.Unlock()
-	if found := g.menus.each[s.principal]; found != nil {
+	if found := g.menus.each[who]; found != nil {
 		return found, nil
 	}
-	made, err := g.write(ctx, s.principal)
+	made, err := g.write(ctx, who)
 	if err != nil {
 		return nil, err
 	}
 	if g.menus.each == nil {
 		g.menus.each = make(map[principal.Principal]*menu)
 	}
-	g.menus.each[s.principal] = made
+	g.menus.each[who] = made
 	return made, nil
 }
 
