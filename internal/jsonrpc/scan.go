@@ -286,7 +286,10 @@ func (s *scanner) literal(word string) bool {
 // grammar goes: an escaped half of a surrogate pair passes.
 func (s *scanner) str() bool {
 	for i := s.pos + 1; ; {
-		if i = plain(s.data, i); !s.reach(i, 1) {
+		if i = plain(s.data, i); i == len(s.data) {
+			if s.reach(i, 1) {
+				continue
+			}
 			s.pos = i
 			return s.wrong("unexpected end")
 		}

@@ -85,7 +85,7 @@ func (r *Reader) Read() (Message, error) {
 		if len(r.batch) > 0 {
 			element := r.batch[0]
 			r.batch = r.batch[1:]
-			if m, ok := r.accept(element); ok {
+			if m, ok := r.accept(arrival{text: element}); ok {
 				return m, nil
 			}
 			continue
@@ -94,26 +94,26 @@ func (r *Reader) Read() (Message, error) {
 		if err != nil {
 			return Message{}, err
 		}
-		if line.parsed {
-			return line.message, nil
-		}
 		switch trimmed := bytes.TrimLeft(line.text, " \t\r\n"); {
 		case len(trimmed) == 0:
 		case trimmed[0] == '[':
 			r.open(trimmed)
 		default:
-			if m, ok := r.accept(line.text); ok {
+			if m, ok := r.accept(line); ok {
 				return m, nil
 			}
 		}
 	}
 }
 
-// accept parses a line that is the reader's to give away.
-func (r *Reader) accept(line []byte) (Message, bool) {
-	m, err := parse(line)
+// accept parses a line, unless it has been, or drops it.
+func (r *Reader) accept(line arrival) (Message, bool) {
+	m, err := line.message, line.problem
+	if !line.parsed {
+		m, err = parse(line.text)
+	}
 	if err != nil {
-		r.dropped(line, err.Error())
+		r.dropped(line.text, err.Error())
 		return Message{}, false
 	}
 	return m, true
@@ -165,8 +165,9 @@ type arrival struct {
 	// over reports that nothing follows; err is why, unless the line is whole.
 	over bool
 	err  error
-	// message is what the whole line says, if parsed is set.
+	// message and problem are what parse returns for the line, if parsed is set.
 	message Message
+	problem error
 	parsed  bool
 }
 
@@ -179,12 +180,12 @@ func (a *arrival) finish() error {
 		s.data = a.text
 		return len(a.text) > before
 	}
-	m, problem := s.message()
+	a.message, a.problem = s.message()
 	for !a.over {
 		a.more()
 	}
-	// What is wrong with a line is said by the parser of whole lines.
-	a.message, a.parsed = m, a.err == nil && problem == nil && utf8.Valid(a.text)
+	// What does not start as a message may be a batch, or need to be cleaned.
+	a.parsed = s.pos > 0 && utf8.Valid(a.text)
 	return a.err
 }
 
