@@ -56,7 +56,10 @@ func (d *Daemon) Reload(ctx context.Context) (Reloaded, error) {
 // reloadable are the parts of a configuration that hold as soon as they are
 // reloaded. All others hold from the start of a gateway to its end.
 func reloadable() []string {
-	return []string{"catalogs", "expose", "limits", "timeouts", "quotas", "roles", "discovery.enabled", "discovery.sources", "discovery.servers", "discovery.toolRules"}
+	return []string{
+		"catalogs", "expose", "limits", "timeouts", "quotas", "roles", "access.default_role", "access.local_role",
+		"discovery.enabled", "discovery.cache.ttl", "discovery.sources", "discovery.servers", "discovery.toolRules",
+	}
 }
 
 // restarts returns the keys, sorted, that are other ones in next and cannot be
@@ -67,7 +70,7 @@ func restarts(started, next *setup.Setup) []string {
 		for _, one := range s.Settings() {
 			all[one.Key] = one.Value
 		}
-		all["access"], all["install.env"] = s.Config.Admission.Issuers, s.Config.Install.Env
+		all["access.issuers"], all["install.env"] = s.Config.Admission.Issuers, s.Config.Install.Env
 		return all
 	}
 	before, after := values(started), values(next)

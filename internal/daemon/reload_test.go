@@ -216,8 +216,9 @@ func TestReload(t *testing.T) {
 		t.Errorf("Problem = %q, want what is wrong", got.Problem)
 	}
 
-	// The server is gone from the configuration.
-	r.write("patience: 9s\ndiscovery: {}")
+	// The server is gone from the configuration. How long the cache holds counts
+	// at once.
+	r.write("patience: 9s\ndiscovery: {cache: {ttl: 5}}")
 	r.hear("configuration reloaded")
 	if got := r.running(); got.Problem != "" || !cmp.Equal(got.Restart, []string{"patience"}) {
 		t.Errorf("after another reload: problem %q, restart %q, want none and patience", got.Problem, got.Restart)

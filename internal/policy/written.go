@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,8 +25,11 @@ type Setting struct {
 // are shown by their size, because they are long, or may hold what only the
 // user should read.
 func parts() []string {
-	return []string{"access", "roles", "install.env", "discovery.toolRules", "discovery.servers", "discovery.sources"}
+	return []string{"install.env", "discovery.toolRules", "discovery.servers", "discovery.sources"}
 }
+
+// maxDots is how many dots a key has at most: "roles.guest.quotas.max_running".
+const maxDots = 3
 
 // maxWritten bounds how many nodes are read: aliases can make many of a small
 // file.
@@ -54,8 +58,7 @@ func (w *writtenReader) read(key string, n *yaml.Node, line int) {
 	if w.nodes++; w.nodes > maxWritten || n.Kind == 0 || n.ShortTag() == "!!null" {
 		return
 	}
-	// No key is longer than three words.
-	if n.Kind == yaml.MappingNode && !slices.Contains(parts(), key) && strings.Count(key, ".") < 3 {
+	if n.Kind == yaml.MappingNode && !slices.Contains(parts(), key) && strings.Count(key, ".") < maxDots {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			name := n.Content[i].Value
 			if key != "" {
@@ -79,15 +82,31 @@ func valueOf(key string, n *yaml.Node) any {
 	if n.Kind == yaml.SequenceNode {
 		texts := []string{}
 		for _, item := range n.Content {
-			texts = append(texts, resolved(item).Value)
+			texts = append(texts, textOf(resolved(item)))
 		}
 		return texts
 	}
 	var value any
 	if n.Kind != yaml.ScalarNode || n.Decode(&value) != nil {
-		return n.Value
+		return textOf(n)
 	}
 	return value
+}
+
+// textOf is a value on one line, as JSON if it has parts.
+func textOf(n *yaml.Node) string {
+	if n.Kind == yaml.ScalarNode {
+		return n.Value
+	}
+	var value any
+	if n.Decode(&value) != nil {
+		return ""
+	}
+	text, err := json.Marshal(value)
+	if err != nil { // a key in it is no text
+		return ""
+	}
+	return string(text)
 }
 
 // Place returns where a key, or else the part that it is in, was written.

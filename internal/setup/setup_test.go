@@ -251,18 +251,23 @@ func TestSourceInProject(t *testing.T) {
 func TestSettings(t *testing.T) {
 	in := inputs(t)
 	write(t, filepath.Join(in.Dir, "dockgate.yaml"), "quotas:\n  max_running: 2\n  max_remote: 9\nanticipate: true\nexpose: [meta]\n")
-	in = configured(t, in, "limits:\n  memory: 300MB\nquotas: {max_concurrent_mcps: 4}\ninstall: {env: {TOKEN: hidden}}\nexpose: [meta, active]\n")
+	in = configured(t, in, "limits:\n  memory: 300MB\nquotas: {max_concurrent_mcps: 4}\ninstall: {env: {TOKEN: hidden}}\nexpose: [meta, active]\n"+
+		"roles:\n  guest:\n    servers: [git, files]\n    tools:\n      - pattern: ['*read*'] # only\n        enabled: true\n    quotas: {max_running: 1}\naccess: {default_role: guest}\n")
 	user, project := in.Config.File, filepath.Join(in.Dir, "dockgate.yaml")
 	want := map[string]policy.Setting{
-		"limits.memory":       {Value: "300MB", From: user + ":2"},
-		"limits.cpus":         {Value: 1.0, From: "built-in"},
-		"quotas.max_running":  {Value: 2, From: project + ":2"},
-		"quotas.max_remote":   {Value: 2, From: "built-in"},
-		"anticipate":          {Value: true, From: "built-in"},
-		"expose":              {Value: []string{"meta"}, From: project + ":5"},
-		"install.env":         {Value: 1, From: user + ":4"},
-		"timeouts.idle":       {Value: "5m", From: "built-in"},
-		"discovery.cache.ttl": {Value: 3600, From: "built-in"},
+		"limits.memory":                  {Value: "300MB", From: user + ":2"},
+		"limits.cpus":                    {Value: 1.0, From: "built-in"},
+		"quotas.max_running":             {Value: 2, From: project + ":2"},
+		"quotas.max_remote":              {Value: 2, From: "built-in"},
+		"anticipate":                     {Value: true, From: "built-in"},
+		"expose":                         {Value: []string{"meta"}, From: project + ":5"},
+		"install.env":                    {Value: 1, From: user + ":4"},
+		"timeouts.idle":                  {Value: "5m", From: "built-in"},
+		"roles.guest.servers":            {Value: []string{"git", "files"}, From: user + ":8"},
+		"roles.guest.tools":              {Value: []string{`{"enabled":true,"pattern":["*read*"]}`}, From: user + ":9"},
+		"access.default_role":            {Value: "guest", From: user + ":13"},
+		"roles.guest.quotas.max_running": {Value: 1, From: user + ":12"},
+		"discovery.cache.ttl":            {Value: 3600, From: "built-in"},
 	}
 	got := map[string]policy.Setting{}
 	all := read(t, in).Settings()
