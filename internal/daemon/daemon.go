@@ -63,9 +63,6 @@ type Options struct {
 	// Keychain keeps the key of what is kept sealed; nil is a file.
 	Keychain login.Keychain
 	Logger   *slog.Logger
-
-	// again says that a gateway which runs reads everything again.
-	again bool
 }
 
 // A Daemon is all the parts of a gateway.

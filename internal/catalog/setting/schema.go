@@ -37,11 +37,41 @@ func (p SchemaError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
+// maxDepth is how deep a Config may nest. The library decodes every level once
+// more for each that is around it, so that what is deep costs far more than
+// its length says.
+const maxDepth = 128
+
+// tooDeep reports that JSON nests deeper than maxDepth. Braces in texts are
+// none.
+func tooDeep(data json.RawMessage) bool {
+	depth, text := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			text = !text
+		case text:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
 // Compile compiles a Config. It is an object's schema without
 // references: those could lead in circles, in which validation never ends.
 func Compile(config json.RawMessage) (Schema, SchemaError) {
 	if config == nil || string(config) == "null" {
 		return Schema{}, nil
+	}
+	if tooDeep(config) {
+		return Schema{}, SchemaError{{Field: "config", Text: fmt.Sprintf("nests deeper than %d levels", maxDepth)}}
 	}
 	root, resolved, err := resolve(config)
 	var problems SchemaError
