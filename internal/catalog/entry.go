@@ -8,13 +8,33 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog/document"
 )
 
+// fields say how each field of a mapping is read.
+type fields = map[string]document.Read
+
+// one reads a mapping into a value of its own, which begins as made.
+func one[T any](r *document.Reader, to **T, made T, of func(*T) fields) document.Read {
+	return func(field string, n *yaml.Node) {
+		value := made
+		r.Mapping(of(&value))(field, n)
+		*to = &value
+	}
+}
+
+// each reads a list of mappings, each into a value as [one] does.
+func each[T any](r *document.Reader, to *[]T, made T, of func(*T) fields) document.Read {
+	return r.List(func(field string, n *yaml.Node) {
+		item := made
+		r.Mapping(of(&item))(field, n)
+		*to = append(*to, item)
+	})
+}
+
 // An entryReader reads the fields of one entry of the native format.
 type entryReader struct{ *document.Reader }
 
 func (r entryReader) program(to **Program) document.Read {
-	return func(field string, n *yaml.Node) {
-		var p Program
-		r.Mapping(map[string]document.Read{
+	return one(r.Reader, to, Program{}, func(p *Program) fields {
+		return fields{
 			"runtime": r.Text(&p.Runtime),
 			"package": r.Text(&p.Package),
 			"version": r.Text(&p.Version),
@@ -23,23 +43,17 @@ func (r entryReader) program(to **Program) document.Read {
 			"module":  r.Text(&p.Module),
 			"file":    r.Text(&p.File),
 			"folder":  r.Text(&p.Folder),
-		})(field, n)
-		*to = &p
-	}
+		}
+	})
 }
 
 func (r entryReader) exec(to **Exec) document.Read {
-	return func(field string, n *yaml.Node) {
-		var e Exec
-		r.Mapping(map[string]document.Read{"container": r.Text(&e.Container)})(field, n)
-		*to = &e
-	}
+	return one(r.Reader, to, Exec{}, func(e *Exec) fields { return fields{"container": r.Text(&e.Container)} })
 }
 
 func (r entryReader) remote(to **Remote) document.Read {
-	return func(field string, n *yaml.Node) {
-		remote := Remote{Transport: StreamableHTTP}
-		r.Mapping(map[string]document.Read{
+	return one(r.Reader, to, Remote{Transport: StreamableHTTP}, func(remote *Remote) fields {
+		return fields{
 			"url":       r.Text(&remote.URL),
 			"transport": r.Text(&remote.Transport),
 			"addresses": r.Texts(&remote.Addresses),
@@ -51,16 +65,15 @@ func (r entryReader) remote(to **Remote) document.Read {
 					remote.Headers[key.Value] = text
 				})
 			},
-		})(field, n)
-		*to = &remote
-	}
+		}
+	})
 }
 
 func (r entryReader) http(to **HTTP) document.Read {
 	return func(field string, n *yaml.Node) {
 		h := HTTP{Path: "/mcp", Transport: StreamableHTTP}
 		var port int64
-		r.Mapping(map[string]document.Read{
+		r.Mapping(fields{
 			"port": r.Integer(&port), "path": r.Text(&h.Path), "transport": r.Text(&h.Transport),
 		})(field, n)
 		h.Port = int(port)
@@ -79,17 +92,15 @@ func (r entryReader) variables(to *[]Variable) document.Read {
 }
 
 func (r entryReader) secrets(to *[]Secret) document.Read {
-	return r.List(func(field string, n *yaml.Node) {
-		var s Secret
-		r.Mapping(map[string]document.Read{
+	return each(r.Reader, to, Secret{}, func(s *Secret) fields {
+		return fields{
 			"name":         r.Text(&s.Name),
 			"env":          r.Text(&s.Env),
 			"from":         r.Text(&s.From),
 			"required":     r.Boolean(&s.Required),
 			"file":         r.Boolean(&s.File),
 			"instructions": r.Text(&s.Instructions),
-		})(field, n)
-		*to = append(*to, s)
+		}
 	})
 }
 
@@ -97,7 +108,7 @@ func (r entryReader) network(to *Network) document.Read {
 	return func(field string, n *yaml.Node) {
 		if n.Kind == yaml.MappingNode {
 			to.Mode = NetworkAllow
-			r.Mapping(map[string]document.Read{"allow": r.Texts(&to.Allow)})(field, n)
+			r.Mapping(fields{"allow": r.Texts(&to.Allow)})(field, n)
 			return
 		}
 		modes := []NetworkMode{NetworkNone, NetworkPublic, NetworkFull}
@@ -110,20 +121,18 @@ func (r entryReader) network(to *Network) document.Read {
 }
 
 func (r entryReader) mounts(to *[]Mount) document.Read {
-	return r.List(func(field string, n *yaml.Node) {
-		var m Mount
-		r.Mapping(map[string]document.Read{
+	return each(r.Reader, to, Mount{}, func(m *Mount) fields {
+		return fields{
 			"source":    r.Text(&m.Source),
 			"volume":    r.Text(&m.Volume),
 			"target":    r.Text(&m.Target),
 			"read_only": r.Boolean(&m.ReadOnly),
-		})(field, n)
-		*to = append(*to, m)
+		}
 	})
 }
 
 func (r entryReader) limits(to *Limits) document.Read {
-	return r.Mapping(map[string]document.Read{
+	return r.Mapping(fields{
 		"memory": r.Size(&to.Memory),
 		"cpus":   r.Number(&to.CPUs),
 		"pids":   r.Integer(&to.PIDs),
@@ -133,7 +142,7 @@ func (r entryReader) limits(to *Limits) document.Read {
 }
 
 func (r entryReader) timeouts(to *Timeouts) document.Read {
-	return r.Mapping(map[string]document.Read{
+	return r.Mapping(fields{
 		"start":    r.Duration(&to.Start),
 		"call":     r.Duration(&to.Call),
 		"call_max": r.Duration(&to.CallMax),
@@ -144,9 +153,8 @@ func (r entryReader) timeouts(to *Timeouts) document.Read {
 }
 
 func (r entryReader) helpers(to *[]Helper) document.Read {
-	return r.List(func(field string, n *yaml.Node) {
-		h := Helper{Ready: ReadyStarted}
-		r.Mapping(map[string]document.Read{
+	return each(r.Reader, to, Helper{Ready: ReadyStarted}, func(h *Helper) fields {
+		return fields{
 			"name":        r.Text(&h.Name),
 			"image":       r.Text(&h.Image),
 			"entrypoint":  r.Texts(&h.Entrypoint),
@@ -159,46 +167,37 @@ func (r entryReader) helpers(to *[]Helper) document.Read {
 			"tmpfs":       r.Texts(&h.Tmpfs),
 			"limits":      r.limits(&h.Limits),
 			"ready":       r.Text((*string)(&h.Ready)),
-			"health": func(field string, n *yaml.Node) {
-				var health Health
-				r.Mapping(map[string]document.Read{
+			"health": one(r.Reader, &h.Health, Health{}, func(health *Health) fields {
+				return fields{
 					"test": r.Texts(&health.Test), "interval": r.Duration(&health.Interval), "timeout": r.Duration(&health.Timeout),
 					"start": r.Duration(&health.Start), "retries": r.Integer(&health.Retries),
-				})(field, n)
-				h.Health = &health
-			},
-		})(field, n)
-		*to = append(*to, h)
+				}
+			}),
+		}
 	})
 }
 
 func (r entryReader) oauth(to **OAuth) document.Read {
-	return func(field string, n *yaml.Node) {
-		var o OAuth
-		r.Mapping(map[string]document.Read{
-			"providers": r.List(func(field string, n *yaml.Node) {
-				var p OAuthProvider
-				r.Mapping(map[string]document.Read{"provider": r.Text(&p.Provider), "secret": r.Text(&p.Secret), "env": r.Text(&p.Env)})(field, n)
-				o.Providers = append(o.Providers, p)
+	return one(r.Reader, to, OAuth{}, func(o *OAuth) fields {
+		return fields{
+			"providers": each(r.Reader, &o.Providers, OAuthProvider{}, func(p *OAuthProvider) fields {
+				return fields{"provider": r.Text(&p.Provider), "secret": r.Text(&p.Secret), "env": r.Text(&p.Env)}
 			}),
 			"scopes": r.Texts(&o.Scopes),
-		})(field, n)
-		*to = &o
-	}
+		}
+	})
 }
 
 func (r entryReader) tools(to *[]ToolSnapshot) document.Read {
-	return r.List(func(field string, n *yaml.Node) {
-		var tool ToolSnapshot
-		r.Mapping(map[string]document.Read{
+	return each(r.Reader, to, ToolSnapshot{}, func(tool *ToolSnapshot) fields {
+		return fields{
 			"name":        r.Text(&tool.Name),
 			"description": r.Text(&tool.Description),
 			"inputSchema": r.Object(&tool.InputSchema),
 			"annotations": r.Object(&tool.Annotations),
 			"examples":    r.examples(&tool.Examples),
 			"run":         r.toolRun(&tool.Run),
-		})(field, n)
-		*to = append(*to, tool)
+		}
 	})
 }
 
@@ -210,24 +209,22 @@ func (r entryReader) examples(to *[]Example) document.Read {
 		if n.Kind == yaml.ScalarNode {
 			r.Text(&e.Description)(field, n)
 		} else {
-			r.Mapping(map[string]document.Read{"description": r.Text(&e.Description), "parameters": r.Object(&e.Parameters)})(field, n)
+			r.Mapping(fields{"description": r.Text(&e.Description), "parameters": r.Object(&e.Parameters)})(field, n)
 		}
 		*to = append(*to, e)
 	})
 }
 
 func (r entryReader) toolRun(to **ToolRun) document.Read {
-	return func(field string, n *yaml.Node) {
-		var run ToolRun
-		r.Mapping(map[string]document.Read{
+	return one(r.Reader, to, ToolRun{}, func(run *ToolRun) fields {
+		return fields{
 			"image":      r.Text(&run.Image),
 			"entrypoint": r.Texts(&run.Entrypoint),
 			"command":    r.Texts(&run.Command),
 			"user":       r.Text(&run.User),
 			"mounts":     r.mounts(&run.Mounts),
-		})(field, n)
-		*to = &run
-	}
+		}
+	})
 }
 
 // ReadTools reads a list of tools as the native format has it; other formats

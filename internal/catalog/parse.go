@@ -55,7 +55,7 @@ func (p *parser) top(root *yaml.Node) {
 		p.Report(version, "version", "is %s, want 1", document.Describe(version))
 		return
 	}
-	p.Mapping(map[string]document.Read{
+	p.Mapping(fields{
 		"version":          document.Ignore,
 		"servers":          p.Entries(p.server),
 		"cli_alternatives": p.Entries(p.cli),
@@ -76,7 +76,7 @@ func (p *parser) at(line int) Origin {
 func (p *parser) server(r *document.Reader, name string, line int, n *yaml.Node) {
 	s := Server{Name: name, Origin: p.at(line), Network: Network{Mode: NetworkNone}, Isolation: Shared}
 	e := entryReader{r}
-	r.Mapping(map[string]document.Read{
+	r.Mapping(fields{
 		"title":       r.Text(&s.Title),
 		"description": r.Text(&s.Description),
 		"keywords":    r.Texts(&s.Keywords),
@@ -158,7 +158,7 @@ func ReadCLI(r *document.Reader, name string, origin Origin, n *yaml.Node) (CLI,
 	}
 	line := origin.Line
 	cli := CLI{Name: name, Origin: origin}
-	r.Mapping(map[string]document.Read{
+	r.Mapping(fields{
 		"description":    r.Text(&cli.Description),
 		"keywords":       r.Texts(&cli.Keywords),
 		"check_command":  r.Texts(&cli.CheckCommand),
@@ -192,12 +192,12 @@ func (p *parser) runtimes(field string, n *yaml.Node) {
 	runtime := func(field string, n *yaml.Node) {
 		_, name, _ := strings.Cut(field, ".")
 		runtime := Runtime{Origin: p.at(p.Line(field))}
-		p.Mapping(map[string]document.Read{"image": p.Text(&runtime.Image)})(field, n)
+		p.Mapping(fields{"image": p.Text(&runtime.Image)})(field, n)
 		if problem := imageProblem(runtime.Image); problem != "" && !p.Bad(field) {
 			image := document.Join(field, "image")
 			p.Report(&yaml.Node{Line: p.Line(image)}, image, "%s", problem)
 		}
 		p.file.Runtimes[name] = runtime
 	}
-	p.Mapping(map[string]document.Read{"npx": runtime, "uvx": runtime})(field, n)
+	p.Mapping(fields{"npx": runtime, "uvx": runtime})(field, n)
 }

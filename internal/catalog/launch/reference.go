@@ -197,14 +197,19 @@ func (l *launcher) has(name string) bool {
 // composed converts a value with secrets in it; what else it refers to becomes
 // a secret too, so that no setting stands beside one.
 func (l *launcher) composed(name string, parts []piece) {
+	if slices.ContainsFunc(parts, func(p piece) bool { return strings.Contains(p.literal, "{{") }) {
+		l.remark("the variable %s is left out: its value holds {{, which begins a placeholder here", name)
+		return
+	}
+	l.Env = append(l.Env, catalog.Variable{Name: name, Value: l.hidden(parts)})
+}
+
+// hidden writes parts with a secret for each that is not literal.
+func (l *launcher) hidden(parts []piece) string {
 	var b strings.Builder
 	for _, p := range parts {
 		switch p.kind {
 		case "":
-			if strings.Contains(p.literal, "{{") {
-				l.remark("the variable %s is left out: its value holds {{, which begins a placeholder here", name)
-				return
-			}
 			b.WriteString(p.literal)
 		case "folder":
 			b.WriteString(l.folder(p.name))
@@ -217,7 +222,7 @@ func (l *launcher) composed(name string, parts []piece) {
 			b.WriteString("${" + variable + "}")
 		}
 	}
-	l.Env = append(l.Env, catalog.Variable{Name: name, Value: b.String()})
+	return b.String()
 }
 
 // secret adds a secret for a variable; from is what the user sets.
@@ -241,32 +246,13 @@ func (l *launcher) variables() {
 
 // remote converts a server that is elsewhere.
 func (l *launcher) remote(remote catalog.Remote) {
-	hide := func(raw string) string {
-		var b strings.Builder
-		for _, p := range pieces(raw) {
-			switch p.kind {
-			case "":
-				b.WriteString(p.literal)
-			case "folder":
-				b.WriteString(l.folder(p.name))
-			default:
-				variable := strings.ToUpper(notSetting.ReplaceAllString(strings.ReplaceAll(p.name, "-", "_"), "_"))
-				if p.kind == "env" {
-					variable = p.name
-				}
-				l.secret(variable, variable, l.command.Inputs[p.name].Description, !p.hasFallback && !l.command.Inputs[p.name].Optional)
-				b.WriteString("${" + variable + "}")
-			}
-		}
-		return b.String()
-	}
-	made := catalog.Remote{URL: hide(remote.URL), Transport: remote.Transport}
+	made := catalog.Remote{URL: l.hidden(pieces(remote.URL)), Transport: remote.Transport}
 	for name, value := range remote.Headers {
 		if made.Headers == nil {
 			made.Headers = make(map[string]string)
 		}
 		if refers(value) {
-			made.Headers[name] = hide(value)
+			made.Headers[name] = l.hidden(pieces(value))
 			continue
 		}
 		if secretive(name) {

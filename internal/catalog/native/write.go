@@ -152,6 +152,15 @@ func (m mapping) json(name string, value json.RawMessage) {
 	}
 }
 
+// item adds a mapping that is there, though it may say nothing.
+func item[T any](m mapping, name string, value *T, write func(mapping, T)) {
+	if value != nil {
+		inner := newMapping()
+		write(inner, *value)
+		m.add(name, inner.node)
+	}
+}
+
 // items adds a list of mappings.
 func items[T any](m mapping, name string, values []T, write func(mapping, T)) {
 	if len(values) == 0 {
@@ -159,9 +168,9 @@ func items[T any](m mapping, name string, values []T, write func(mapping, T)) {
 	}
 	list := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, value := range values {
-		item := newMapping()
-		write(item, value)
-		list.Content = append(list.Content, item.node)
+		inner := newMapping()
+		write(inner, value)
+		list.Content = append(list.Content, inner.node)
 	}
 	m.add(name, list)
 }
@@ -173,26 +182,9 @@ func entryNode(s catalog.Server) *yaml.Node {
 	m.texts("keywords", s.Keywords)
 	m.texts("tags", s.Tags)
 	m.text("image", s.Image)
-	if p := s.Program; p != nil {
-		program := newMapping()
-		program.text("runtime", p.Runtime)
-		program.text("package", p.Package)
-		program.text("version", p.Version)
-		program.texts("with", p.With)
-		program.text("binary", p.Binary)
-		program.text("module", p.Module)
-		program.text("file", p.File)
-		program.text("folder", p.Folder)
-		m.mapping("program", program)
-	}
-	if s.Exec != nil {
-		exec := newMapping()
-		exec.text("container", s.Exec.Container)
-		m.mapping("exec", exec)
-	}
-	if s.Remote != nil {
-		m.mapping("remote", remoteMapping(*s.Remote))
-	}
+	item(m, "program", s.Program, writeProgram)
+	item(m, "exec", s.Exec, func(m mapping, e catalog.Exec) { m.text("container", e.Container) })
+	item(m, "remote", s.Remote, writeRemote)
 	m.text("unsupported", s.Unsupported)
 	m.texts("entrypoint", s.Entrypoint)
 	m.texts("command", s.Command)
@@ -213,30 +205,26 @@ func entryNode(s catalog.Server) *yaml.Node {
 	m.texts("extra_hosts", s.ExtraHosts)
 	items(m, "mounts", s.Mounts, writeMount)
 	m.texts("tmpfs", s.Tmpfs)
-	m.mapping("limits", limitsMapping(s.Limits))
-	m.mapping("timeouts", timeoutsMapping(s.Timeouts))
+	m.limits(s.Limits)
+	m.timeouts(s.Timeouts)
 	if s.Isolation != catalog.Shared {
 		m.text("isolation", string(s.Isolation))
 	}
 	m.boolean("auto_start", s.AutoStart)
-	if s.HTTP != nil {
-		http := newMapping()
-		http.integer("port", int64(s.HTTP.Port))
-		http.text("path", s.HTTP.Path)
-		http.text("transport", s.HTTP.Transport)
-		m.mapping("http", http)
-	}
+	item(m, "http", s.HTTP, func(m mapping, h catalog.HTTP) {
+		m.integer("port", int64(h.Port))
+		m.text("path", h.Path)
+		m.text("transport", h.Transport)
+	})
 	items(m, "helpers", s.Helpers, writeHelper)
-	if s.OAuth != nil {
-		oauth := newMapping()
-		items(oauth, "providers", s.OAuth.Providers, func(m mapping, p catalog.OAuthProvider) {
+	item(m, "oauth", s.OAuth, func(m mapping, o catalog.OAuth) {
+		items(m, "providers", o.Providers, func(m mapping, p catalog.OAuthProvider) {
 			m.text("provider", p.Provider)
 			m.text("secret", p.Secret)
 			m.text("env", p.Env)
 		})
-		oauth.texts("scopes", s.OAuth.Scopes)
-		m.add("oauth", oauth.node)
-	}
+		m.texts("scopes", o.Scopes)
+	})
 	items(m, "tools", s.Tools, writeTool)
 	if s.EnabledTools != nil { // none at all is a wish too
 		m.list("enabled_tools", s.EnabledTools)
@@ -245,8 +233,19 @@ func entryNode(s catalog.Server) *yaml.Node {
 	return m.node
 }
 
-func remoteMapping(r catalog.Remote) mapping {
-	m, headers := newMapping(), newMapping()
+func writeProgram(m mapping, p catalog.Program) {
+	m.text("runtime", p.Runtime)
+	m.text("package", p.Package)
+	m.text("version", p.Version)
+	m.texts("with", p.With)
+	m.text("binary", p.Binary)
+	m.text("module", p.Module)
+	m.text("file", p.File)
+	m.text("folder", p.Folder)
+}
+
+func writeRemote(m mapping, r catalog.Remote) {
+	headers := newMapping()
 	m.text("url", r.URL)
 	m.text("transport", r.Transport)
 	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
@@ -254,7 +253,6 @@ func remoteMapping(r catalog.Remote) mapping {
 	}
 	m.mapping("headers", headers)
 	m.texts("addresses", r.Addresses)
-	return m
 }
 
 func (m mapping) variables(name string, env []catalog.Variable) {
@@ -281,32 +279,32 @@ func writeMount(m mapping, mount catalog.Mount) {
 	m.boolean("read_only", mount.ReadOnly)
 }
 
-func limitsMapping(l catalog.Limits) mapping {
-	m := newMapping()
+func (m mapping) limits(l catalog.Limits) {
+	limits := newMapping()
 	for _, size := range []struct {
 		name  string
 		bytes int64
 	}{{"memory", l.Memory}, {"shm", l.Shm}, {"tmp", l.Tmp}} {
 		if size.bytes != 0 {
-			m.text(size.name, strconv.FormatInt(size.bytes, 10)+"b")
+			limits.text(size.name, strconv.FormatInt(size.bytes, 10)+"b")
 		}
 	}
 	if l.CPUs != 0 {
-		m.add("cpus", &yaml.Node{Kind: yaml.ScalarNode, Value: strconv.FormatFloat(l.CPUs, 'f', -1, 64)})
+		limits.add("cpus", &yaml.Node{Kind: yaml.ScalarNode, Value: strconv.FormatFloat(l.CPUs, 'f', -1, 64)})
 	}
-	m.integer("pids", l.PIDs)
-	return m
+	limits.integer("pids", l.PIDs)
+	m.mapping("limits", limits)
 }
 
-func timeoutsMapping(t catalog.Timeouts) mapping {
-	m := newMapping()
-	m.duration("start", t.Start)
-	m.duration("list", t.List)
-	m.duration("call", t.Call)
-	m.duration("call_max", t.CallMax)
-	m.duration("idle", t.Idle)
-	m.duration("stop", t.Stop)
-	return m
+func (m mapping) timeouts(t catalog.Timeouts) {
+	timeouts := newMapping()
+	timeouts.duration("start", t.Start)
+	timeouts.duration("list", t.List)
+	timeouts.duration("call", t.Call)
+	timeouts.duration("call_max", t.CallMax)
+	timeouts.duration("idle", t.Idle)
+	timeouts.duration("stop", t.Stop)
+	m.mapping("timeouts", timeouts)
 }
 
 func writeHelper(m mapping, h catalog.Helper) {
@@ -320,17 +318,15 @@ func writeHelper(m mapping, h catalog.Helper) {
 	items(m, "secrets", h.Secrets, writeSecret)
 	items(m, "mounts", h.Mounts, writeMount)
 	m.texts("tmpfs", h.Tmpfs)
-	m.mapping("limits", limitsMapping(h.Limits))
+	m.limits(h.Limits)
 	m.text("ready", string(cmp.Or(h.Ready, catalog.ReadyStarted)))
-	if h.Health != nil {
-		health := newMapping()
-		health.texts("test", h.Health.Test)
-		health.duration("interval", h.Health.Interval)
-		health.duration("timeout", h.Health.Timeout)
-		health.duration("start", h.Health.Start)
-		health.integer("retries", h.Health.Retries)
-		m.mapping("health", health)
-	}
+	item(m, "health", h.Health, func(m mapping, h catalog.Health) {
+		m.texts("test", h.Test)
+		m.duration("interval", h.Interval)
+		m.duration("timeout", h.Timeout)
+		m.duration("start", h.Start)
+		m.integer("retries", h.Retries)
+	})
 }
 
 func writeTool(m mapping, t catalog.ToolSnapshot) {
@@ -342,14 +338,11 @@ func writeTool(m mapping, t catalog.ToolSnapshot) {
 		m.text("description", e.Description)
 		m.json("parameters", e.Parameters)
 	})
-	if t.Run == nil {
-		return
-	}
-	run := newMapping()
-	run.text("image", t.Run.Image)
-	run.texts("entrypoint", t.Run.Entrypoint)
-	run.texts("command", t.Run.Command)
-	run.text("user", t.Run.User)
-	items(run, "mounts", t.Run.Mounts, writeMount)
-	m.mapping("run", run)
+	item(m, "run", t.Run, func(m mapping, run catalog.ToolRun) {
+		m.text("image", run.Image)
+		m.texts("entrypoint", run.Entrypoint)
+		m.texts("command", run.Command)
+		m.text("user", run.User)
+		items(m, "mounts", run.Mounts, writeMount)
+	})
 }

@@ -101,6 +101,16 @@ func (j jsonText) section(text []byte, value *hujson.Value, name string) (*hujso
 }
 
 func (j jsonText) Put(text []byte, section, name string, fields []Field) ([]byte, error) {
+	return j.insert(text, section, name, func(w jsonWriter, indent string) string { return w.fields(indent, fields) })
+}
+
+func (j jsonText) PutRaw(text []byte, section, name, raw string) ([]byte, error) {
+	return j.insert(text, section, name, func(jsonWriter, string) string { return raw })
+}
+
+// insert puts an entry, which is made for the indentation of its line, into a
+// section, in place of one that is there.
+func (j jsonText) insert(text []byte, section, name string, entry func(w jsonWriter, indent string) string) ([]byte, error) {
 	return withoutMark(text, func(text []byte) ([]byte, error) {
 		if isBlank(text) {
 			text = []byte("{}\n")
@@ -114,30 +124,28 @@ func (j jsonText) Put(text []byte, section, name string, fields []Field) ([]byte
 		if err != nil {
 			return nil, err
 		}
+		alone := func(w jsonWriter, indent string) string {
+			return w.object(indent, []string{Show(name) + ": " + entry(w, indent+w.unit)})
+		}
 		if servers == nil {
-			return w.add(&value, section, func(w jsonWriter, indent string) string {
-				return w.object(indent, []string{Show(name) + ": " + w.fields(indent+w.unit, fields)})
-			}), nil
+			return w.add(&value, section, alone), nil
 		}
 		object, ok := servers.Value.(*hujson.Object)
 		if !ok { // null, of which decode has made nothing
-			indent := indentOf(text, servers.StartOffset)
-			return splice(text, servers.StartOffset, servers.EndOffset,
-				w.object(indent, []string{Show(name) + ": " + w.fields(indent+w.unit, fields)})), nil
+			return splice(text, servers.StartOffset, servers.EndOffset, alone(w, indentOf(text, servers.StartOffset))), nil
 		}
 		at, err := member(text, object, name)
 		if err != nil {
 			return nil, err
 		}
 		if at < 0 {
-			return w.add(servers, name, func(w jsonWriter, indent string) string { return w.fields(indent, fields) }), nil
+			return w.add(servers, name, entry), nil
 		}
 		old := object.Members[at].Value
-		indent := indentOf(text, old.StartOffset)
 		if !w.lines(servers) {
 			w.unit = ""
 		}
-		return splice(text, old.StartOffset, old.EndOffset, w.fields(indent, fields)), nil
+		return splice(text, old.StartOffset, old.EndOffset, entry(w, indentOf(text, old.StartOffset))), nil
 	})
 }
 
@@ -263,33 +271,6 @@ func (j jsonText) Raw(text []byte, section, name string) (string, error) {
 	}
 	entry := object.Members[at].Value
 	return string(text[entry.StartOffset:entry.EndOffset]), nil
-}
-
-func (j jsonText) PutRaw(text []byte, section, name, raw string) ([]byte, error) {
-	return withoutMark(text, func(text []byte) ([]byte, error) {
-		if isBlank(text) {
-			text = []byte("{}\n")
-		}
-		value, err := j.parse(text)
-		if err != nil {
-			return nil, err
-		}
-		w := jsonWriter{text: text, newline: newline(text), unit: unitOf(text, &value)}
-		servers, err := j.section(text, &value, section)
-		if err != nil {
-			return nil, err
-		}
-		if servers == nil {
-			return w.add(&value, section, func(w jsonWriter, indent string) string {
-				return w.object(indent, []string{Show(name) + ": " + raw})
-			}), nil
-		}
-		if _, ok := servers.Value.(*hujson.Object); !ok {
-			return splice(text, servers.StartOffset, servers.EndOffset,
-				w.object(indentOf(text, servers.StartOffset), []string{Show(name) + ": " + raw})), nil
-		}
-		return w.add(servers, name, func(jsonWriter, string) string { return raw }), nil
-	})
 }
 
 func (j jsonText) Take(text []byte, section, name string) ([]byte, error) {
