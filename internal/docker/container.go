@@ -21,7 +21,11 @@ const (
 	labelOwner   = "dockgate.owner"   // the gateway, by its lock
 	labelServer  = "dockgate.server"  // the catalog's name
 	labelExpires = "dockgate.expires" // when anybody may remove it, RFC 3339
+	labelRole    = "dockgate.role"    // what it is, if it is no server's
 )
+
+// roleGateway is the role of the container of a gateway that clients share.
+const roleGateway = "gateway"
 
 // labels are what an object of the server carries.
 func (e *Engine) labels(owner, server string, now time.Time) map[string]string {

@@ -184,7 +184,7 @@ func (e *Engine) begin() (owner string, end func(), err error) {
 		return "", nil, errors.New("the engine's connection is closed")
 	}
 	if e.lease == nil {
-		lease, err := takeLease(e.dir)
+		lease, err := takeLease(e.dir, alone)
 		if err != nil {
 			return "", nil, err
 		}

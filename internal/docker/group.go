@@ -141,7 +141,7 @@ func (g *group) start(ctx context.Context, owner string, spec sandbox.Spec) erro
 	if err := ctx.Err(); err != nil {
 		return &StartError{Server: spec.Server, Err: context.Cause(ctx)}
 	}
-	lasting, cancel := outlive(ctx, grace)
+	lasting, cancel := outlive(ctx)
 	defer cancel()
 	_, err := g.engine.client.NetworkCreate(lasting, g.name, client.NetworkCreateOptions{
 		Driver: "bridge", Internal: spec.Network == catalog.NetworkNone, Labels: g.engine.labels(owner, spec.Server, time.Now()),

@@ -177,7 +177,7 @@ func (e *Engine) install(ctx context.Context, p Package, runtime Resolved, ref s
 	}
 	options.Name = "dockgate-install-" + strings.ToLower(rand.Text()[:10])
 	options.Config.Labels = e.labels(owner, "install "+p.Name, time.Now())
-	lasting, stop := outlive(ctx, grace)
+	lasting, stop := outlive(ctx)
 	defer stop()
 	created, err := e.client.ContainerCreate(lasting, options)
 	if err != nil {

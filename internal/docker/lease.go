@@ -23,14 +23,21 @@ type lease struct {
 // owners is the folder of the lock files.
 func owners(dir string) string { return filepath.Join(dir, "owners") }
 
+// A hold is how a lease is locked: by its gateway alone, or by several
+// processes that all say that it lives. A sweep takes neither over.
+type hold func(*flock.Flock) (bool, error)
+
+func alone(file *flock.Flock) (bool, error)  { return file.TryLock() }
+func shared(file *flock.Flock) (bool, error) { return file.TryRLock() }
+
 // takeLease makes a new owner and locks its file.
-func takeLease(dir string) (*lease, error) {
+func takeLease(dir string, how hold) (*lease, error) {
 	if err := os.MkdirAll(owners(dir), 0o700); err != nil {
 		return nil, fmt.Errorf("lock of this gateway: %w", err)
 	}
 	for {
 		l := leaseOf(dir, strings.ToLower(rand.Text()))
-		taken, err := l.file.TryLock()
+		taken, err := how(l.file)
 		if err != nil {
 			return nil, fmt.Errorf("lock of this gateway: %w", err)
 		}
@@ -47,6 +54,11 @@ func takeLease(dir string) (*lease, error) {
 
 func leaseOf(dir, id string) *lease {
 	return &lease{id: id, file: flock.New(filepath.Join(owners(dir), id), flock.SetPermissions(0o600))}
+}
+
+// isOwner reports whether an id could be one of ours.
+func isOwner(id string) bool {
+	return id != "" && !strings.ContainsFunc(id, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 }
 
 // named reports whether the locked file is still the one in the folder.
@@ -72,7 +84,7 @@ func (l *lease) release() error {
 // takeOver returns the lease of an owner that is gone, or nil if it lives. An
 // id that could not be one of ours is treated as living.
 func takeOver(dir, id string) (*lease, error) {
-	if id == "" || strings.ContainsFunc(id, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
+	if !isOwner(id) {
 		return nil, nil
 	}
 	if err := os.MkdirAll(owners(dir), 0o700); err != nil {

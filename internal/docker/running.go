@@ -29,9 +29,12 @@ type Container struct {
 	State string
 }
 
-// Running returns the containers of all gateways of this state folder, the
-// oldest first.
-func (e *Engine) Running(ctx context.Context) ([]Container, error) {
+// Running returns the containers of servers of all gateways of this state
+// folder, the oldest first.
+func (e *Engine) Running(ctx context.Context) ([]Container, error) { return e.containers(ctx, "") }
+
+// containers returns those of one role.
+func (e *Engine) containers(ctx context.Context, role string) ([]Container, error) {
 	list, err := e.client.ContainerList(ctx, client.ContainerListOptions{
 		All:     true,
 		Filters: make(client.Filters).Add("label", labelState+"="+e.state),
@@ -41,6 +44,9 @@ func (e *Engine) Running(ctx context.Context) ([]Container, error) {
 	}
 	running := make([]Container, 0, len(list.Items))
 	for _, found := range list.Items {
+		if found.Labels[labelRole] != role {
+			continue
+		}
 		o := labelledObject(ContainerObject, found.ID, time.Unix(found.Created, 0), found.Labels)
 		c := Container{
 			ID: found.ID, Server: o.Server, Owner: o.Owner, Image: found.Image,

@@ -95,7 +95,7 @@ func (p *process) start(ctx context.Context, options client.ContainerCreateOptio
 	}
 	e := p.engine
 	watching := e.oom.start(ctx)
-	lasting, cancel := outlive(ctx, grace)
+	lasting, cancel := outlive(ctx)
 	defer cancel()
 	created, err := e.client.ContainerCreate(lasting, options)
 	if _, digest, ok := strings.Cut(options.Config.Image, "@"); ok && cerrdefs.IsNotFound(err) {
@@ -168,11 +168,11 @@ func (p *process) join(ctx context.Context) error {
 	return group.Wait()
 }
 
-// outlive returns a context that ends some time after ctx.
-func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+// outlive returns a context that ends a little after ctx, see grace.
+func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(by)
+		timer := time.NewTimer(grace)
 		defer timer.Stop()
 		select {
 		case <-timer.C:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 )
 
@@ -24,8 +25,10 @@ type Kind string
 // The kinds of object that are swept.
 const (
 	ContainerObject Kind = "container"
-	NetworkObject   Kind = "network"
-	VolumeObject    Kind = "volume"
+	// GatewayObject is the container of a gateway that clients share.
+	GatewayObject Kind = "gateway"
+	NetworkObject Kind = "network"
+	VolumeObject  Kind = "volume"
 )
 
 // A Swept is an object that a sweep has removed.
@@ -195,7 +198,14 @@ func (e *Engine) labelled(ctx context.Context) ([]object, error) {
 		return nil, e.said(err)
 	}
 	for _, c := range containers.Items {
-		found = append(found, labelledObject(ContainerObject, c.ID, time.Unix(c.Created, 0), c.Labels))
+		o := labelledObject(ContainerObject, c.ID, time.Unix(c.Created, 0), c.Labels)
+		if c.Labels[labelRole] == roleGateway {
+			o.Kind = GatewayObject
+			if c.State == container.StateRunning {
+				o.expires = time.Time{} // it ends by itself once nobody uses it
+			}
+		}
+		found = append(found, o)
 	}
 	networks, err := e.client.NetworkList(ctx, client.NetworkListOptions{Filters: ours})
 	if err != nil {
@@ -220,7 +230,7 @@ func (e *Engine) removeObject(ctx context.Context, o object) error {
 	defer cancel()
 	var err error
 	switch o.Kind {
-	case ContainerObject:
+	case ContainerObject, GatewayObject:
 		return e.remove(ctx, o.ID)
 	case NetworkObject:
 		_, err = e.client.NetworkRemove(ctx, o.ID, client.NetworkRemoveOptions{})

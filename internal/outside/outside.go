@@ -101,7 +101,7 @@ func (c Container) withDefaults() Container {
 func (c Container) Run() []string {
 	c = c.withDefaults()
 	args := []string{"run", "-i", "--rm", "--cap-drop", "ALL"}
-	if len(c.Host.folders()) > 0 {
+	if len(c.Host.Seen()) > 0 {
 		// What it looks at belongs to the user; root without capabilities may
 		// not enter a folder of somebody else's.
 		args = append(args, "--cap-add", "DAC_READ_SEARCH")
@@ -136,7 +136,7 @@ func set(variables []variable) []string {
 // around are the flags with which a container sees engine and host.
 func (c Container) around() []string {
 	flags := []string{"-v", c.Socket + ":" + Socket}
-	for _, name := range c.Host.folders() {
+	for _, name := range c.Host.Seen() {
 		flags = append(flags, "-v", name+":"+name+":ro")
 	}
 	return append(flags, set([]variable{
@@ -156,8 +156,8 @@ func unless(usual, value string) string {
 	return value
 }
 
-// folders are the folders to mount: those that are in no other.
-func (h Host) folders() []string {
+// Seen are the folders that are mounted: those that are in no other.
+func (h Host) Seen() []string {
 	all := slices.DeleteFunc(append([]string{h.Home, h.Project}, h.Folders...), func(name string) bool { return name == "" })
 	slices.Sort(all)
 	all = slices.Compact(all)
@@ -168,7 +168,7 @@ func (h Host) folders() []string {
 
 // Sees reports whether a path is the host's own.
 func (h Host) Sees(name string) bool {
-	return slices.ContainsFunc(h.folders(), func(folder string) bool { return within(name, folder) })
+	return slices.ContainsFunc(h.Seen(), func(folder string) bool { return within(name, folder) })
 }
 
 // within reports whether child is parent or lies below it.

@@ -1,0 +1,263 @@
+package docker_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/sandbox"
+	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest/probe"
+)
+
+// model makes a container that is never started, as people start the gateway's.
+func model(t *testing.T, c *client.Client, image sandbox.Image, binds ...string) string {
+	t.Helper()
+	created, err := c.ContainerCreate(t.Context(), client.ContainerCreateOptions{
+		Config: &container.Config{Image: image.Pin.Digest, Cmd: []string{probe.Echo}, Env: []string{"PROXY=here", "TOKEN=secret"}},
+		HostConfig: &container.HostConfig{
+			Binds: binds, NetworkMode: "none", CapDrop: []string{"ALL"}, ReadonlyRootfs: true,
+			SecurityOpt: []string{"no-new-privileges"}, Resources: container.Resources{Memory: 64 << 20},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := c.ContainerRemove(context.WithoutCancel(t.Context()), created.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true}); err != nil {
+			t.Error(err)
+		}
+	})
+	return created.ID
+}
+
+// twins returns an engine whose gateways are in containers, and their model.
+func twins(t *testing.T, c *client.Client, image sandbox.Image) (*docker.Engine, docker.Options, string) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := docker.Options{Dir: dir, State: "test-" + filepath.Base(dir) + t.Name()}
+	return connect(t, options), options, model(t, c, image, dir+":"+dir)
+}
+
+func TestTwin(t *testing.T) {
+	_, image := probeImage(t)
+	c := api(t)
+	engine, options, id := twins(t, c, image)
+	twin, err := engine.Twin(t.Context(), id, []string{"PROXY"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	starting, started := context.WithCancel(t.Context())
+	defer started()
+	ended, err := twin.Start(starting, "/probe", probe.Deaf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gateways := func() []docker.Gateway {
+		t.Helper()
+		found, err := engine.Gateways(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	found := gateways()
+	if len(found) != 1 || !found[0].Lives || found[0].State != "running" {
+		t.Fatalf("Gateways() = %+v, want one that lives and runs", found)
+	}
+	if running, err := engine.Running(t.Context()); err != nil || len(running) > 0 {
+		t.Errorf("Running() = %+v, %v, want no container of a server", running, err)
+	}
+	made, err := c.ContainerInspect(t.Context(), found[0].ID, client.ContainerInspectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := made.Container, map[string]any{
+		"image": image.Pin.Digest, "restart": container.RestartPolicyDisabled, "remove": true, "memory": int64(64 << 20), "pids": int64(512),
+		"network": container.NetworkMode("none"), "binds": []string{options.Dir + ":" + options.Dir}, "drop": []string{"ALL"}, "read only": true,
+		"security": []string{"no-new-privileges"}, "args": []string{probe.Deaf, "--owner", found[0].Owner},
+	}
+	host := got.HostConfig
+	if diff := cmp.Diff(want, map[string]any{
+		"image": got.Image, "restart": host.RestartPolicy.Name, "remove": host.AutoRemove, "memory": host.Memory, "pids": *host.PidsLimit,
+		"network": host.NetworkMode, "binds": host.Binds, "drop": host.CapDrop, "read only": host.ReadonlyRootfs,
+		"security": host.SecurityOpt, "args": got.Args,
+	}); diff != "" {
+		t.Errorf("the gateway's container (-want +got):\n%s", diff)
+	}
+	if env := got.Config.Env; !slices.Contains(env, "PROXY=here") || slices.Contains(env, "TOKEN=secret") {
+		t.Errorf("its environment = %q, want the variables that were named alone", env)
+	}
+
+	// Whoever started it protects it until it does so by itself.
+	release, err := docker.Hold(options.Dir, found[0].Owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	started()
+	_ = <-ended // it is not watched any more
+	if swept, err := engine.Sweep(t.Context()); err != nil || len(swept) > 0 || len(gateways()) != 1 {
+		t.Errorf("Sweep() = %+v, %v, want it to stay: it lives", swept, err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	left, err := engine.Leftovers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leftover := func(l docker.Leftover) bool {
+		return l.Kind == docker.GatewayObject && l.ID == found[0].ID && l.Standing == docker.Gone
+	}
+	if now := gateways(); !slices.ContainsFunc(left, leftover) || len(now) != 1 || now[0].Lives {
+		t.Errorf("Leftovers() = %+v, Gateways() = %+v, want it in both, as one that has ended", left, now)
+	}
+	if _, err := engine.Sweep(t.Context()); err != nil || exists(t, c, found[0].ID) {
+		t.Errorf("Sweep() = %v, want what a gateway has left to go", err)
+	}
+	if _, err := docker.Hold(options.Dir, "../x"); err == nil {
+		t.Error("Hold(../x) = nil, want an error")
+	}
+}
+
+// What ends at once says how, and leaves nothing.
+func TestTwinEnds(t *testing.T) {
+	_, image := probeImage(t)
+	c := api(t)
+	engine, options, id := twins(t, c, image)
+	twin, err := engine.Twin(t.Context(), id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		program string
+		code    int // 0 is that it does not start
+	}{{"/probe", 3}, {"/nowhere", 0}} {
+		ended, err := twin.Start(t.Context(), tt.program, probe.Exit, "3")
+		if err == nil {
+			err = <-ended
+		}
+		var exit *docker.TwinError
+		if err == nil || errors.As(err, &exit) != (tt.code > 0) || exit != nil && exit.ExitCode() != tt.code {
+			t.Errorf("Start(%s) = %v, want it to end with code %d", tt.program, err, tt.code)
+		}
+		list, err := c.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", "dockgate.state="+options.State)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, left := range list.Items {
+			goes(t, c, left.ID)
+		}
+	}
+}
+
+// Containers of the same kind share a gateway, and no others.
+func TestTwinKey(t *testing.T) {
+	_, image := probeImage(t)
+	c := api(t)
+	engine, options, id := twins(t, c, image)
+	state, other := options.Dir+":"+options.Dir, t.TempDir()
+	key := func(id string, variables ...string) string {
+		t.Helper()
+		twin, err := engine.Twin(t.Context(), id, variables)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return twin.Key
+	}
+	first := key(id)
+	both := []string{state, other + ":/x:ro"}
+	more := key(model(t, c, image, both...))
+	slices.Reverse(both)
+	for name, same := range map[string]bool{
+		key(model(t, c, image, state)):   true,
+		more:                             false,
+		key(id, "PROXY"):                 false,
+		key(model(t, c, image, both...)): false,
+	} {
+		if got := name == first; got != same {
+			t.Errorf("key %s, the first's is %s, want it the same: %v", name, first, same)
+		}
+	}
+	if again := key(model(t, c, image, both...)); again != more {
+		t.Errorf("key = %s with the mounts in another order, want %s", again, more)
+	}
+}
+
+func TestTwinRefuses(t *testing.T) {
+	_, image := probeImage(t)
+	c := api(t)
+	engine, options, _ := twins(t, c, image)
+	var stranger *docker.StrangerError
+	for _, id := range []string{"", strings.Repeat("0", 64)} {
+		if _, err := engine.Twin(t.Context(), id, nil); !errors.As(err, &stranger) {
+			t.Errorf("Twin(%q) = %v, want a StrangerError", id, err)
+		}
+	}
+	var fleeting *docker.FleetingError
+	for _, bind := range []string{options.Dir, "/x"} { // a volume without a name, and none
+		binds := []string{}
+		volumes := map[string]struct{}{bind: {}}
+		created, err := c.ContainerCreate(t.Context(), client.ContainerCreateOptions{
+			Config:     &container.Config{Image: image.Pin.Digest, Cmd: []string{probe.Echo}, Volumes: volumes},
+			HostConfig: &container.HostConfig{Binds: binds},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_, _ = c.ContainerRemove(context.WithoutCancel(t.Context()), created.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		})
+		if _, err := engine.Twin(t.Context(), created.ID, nil); !errors.As(err, &fleeting) {
+			t.Errorf("Twin of a container with a volume at %s = %v, want a FleetingError", bind, err)
+		}
+	}
+}
+
+// Gateways of other state folders run for as long as they are used; one that
+// never ran expires as everything does.
+func TestSweepOfForeignGateways(t *testing.T) {
+	_, image := probeImage(t)
+	c := api(t)
+	engine := connect(t, docker.Options{Dir: t.TempDir(), State: "test-" + filepath.Base(t.TempDir()) + t.Name()})
+	ids := make(map[bool]string)
+	for _, runs := range []bool{true, false} {
+		created, err := c.ContainerCreate(t.Context(), client.ContainerCreateOptions{
+			Config: &container.Config{Image: image.Pin.Digest, Cmd: []string{probe.Deaf}, Labels: map[string]string{
+				"dockgate.state": t.Name() + filepath.Base(t.TempDir()), "dockgate.owner": "0123456789abcdef", "dockgate.role": "gateway",
+				"dockgate.expires": time.Now().Add(-time.Hour).Format(time.RFC3339),
+			}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[runs] = created.ID
+		t.Cleanup(func() {
+			_, _ = c.ContainerRemove(context.WithoutCancel(t.Context()), created.ID, client.ContainerRemoveOptions{Force: true})
+		})
+		if runs {
+			if _, err := c.ContainerStart(t.Context(), created.ID, client.ContainerStartOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := engine.Sweep(t.Context()); err != nil {
+		t.Errorf("Sweep() = %v", err)
+	}
+	for runs, id := range ids {
+		if got := exists(t, c, id); got != runs {
+			t.Errorf("an expired gateway that runs: %v; exists after the sweep: %v", runs, got)
+		}
+	}
+}
