@@ -24,6 +24,7 @@ import (
 type connectFlags struct {
 	out     output
 	docker  bool
+	share   bool
 	print   bool
 	adopt   bool
 	file    string
@@ -50,12 +51,16 @@ gateway's image instead, and tells it of the host: your home folder (read only,
 so that servers can get folders of it), your user, and the project, which is the
 repository that you are in unless --project names another.
 
+With --share the client uses one gateway, and so one container of each server,
+together with the other clients that do; see "dockgate serve --help".
+
 With --import the client's other servers move behind the gateway, if they can be
 run there: into your own catalog, active for you, and out of the client's file.
 Values that look like secrets stay in that file, as variables of the gateway.
 "dockgate disconnect" puts the servers back.` + exits,
 		Example: `  dockgate connect
   dockgate connect claude-desktop --import
+  dockgate connect claude-code --share
   dockgate connect vscode --file .vscode/mcp.json
   dockgate connect cursor --docker --folder /srv/data --print`,
 		Args:              cobra.MaximumNArgs(1),
@@ -77,6 +82,7 @@ Values that look like secrets stay in that file, as variables of the gateway.
 	}
 	set := cmd.Flags()
 	set.BoolVar(&own.docker, "docker", false, "start the gateway's image instead of this program")
+	set.BoolVar(&own.share, "share", false, "share one gateway with the other clients that do")
 	set.BoolVar(&own.print, "print", false, "print the entry and change nothing")
 	set.BoolVar(&own.adopt, "import", false, "move the client's other servers behind the gateway")
 	set.StringVar(&own.file, "file", "", "configuration `file` instead of the client's usual one, such as .vscode/mcp.json")
@@ -277,7 +283,7 @@ func (f *flags) printEntry(cmd *cobra.Command, own connectFlags, name string) er
 // command returns what a client is to start.
 func (f *flags) command(cmd *cobra.Command, own connectFlags, adopted adoption) (client.Command, error) {
 	if here, inside := outside.Read(os.LookupEnv); inside {
-		return client.Command{Program: "docker", Args: append(here.Run(), "serve")}, nil
+		return client.Command{Program: "docker", Args: slices.Concat(here.Run(), own.serve())}, nil
 	}
 	if own.docker {
 		return f.dockerCommand(cmd, own, adopted)
@@ -286,7 +292,7 @@ func (f *flags) command(cmd *cobra.Command, own connectFlags, adopted adoption) 
 	if err != nil {
 		return client.Command{}, err
 	}
-	args := []string{"serve"}
+	args := own.serve()
 	// A client is not started from this shell, and has none of its variables.
 	for _, flag := range []struct {
 		name, value string
@@ -314,6 +320,14 @@ func (f *flags) command(cmd *cobra.Command, own connectFlags, adopted adoption) 
 		args = append(args, "--catalog", path)
 	}
 	return client.Command{Program: program, Args: args, Env: adopted.env}, nil
+}
+
+// serve is the command of dockgate that a client is to start.
+func (c connectFlags) serve() []string {
+	if c.share {
+		return []string{"serve", "--share"}
+	}
+	return []string{"serve"}
 }
 
 // ownPath is where this program is: as the shell finds it, if it does, because
@@ -372,7 +386,7 @@ func (f *flags) dockerCommand(cmd *cobra.Command, own connectFlags, adopted adop
 		c.Socket = socketFor(socket, options.Home)
 	}
 	c.Pass = slices.Sorted(maps.Keys(adopted.env))
-	serve := []string{"serve"}
+	serve := own.serve()
 	for _, name := range adopted.active {
 		serve = append(serve, "--server", name)
 	}

@@ -38,7 +38,8 @@ has approved yet is asked for: in the client, if it can show a form, else with
 With --share clients use one gateway: the first starts it in the background, the
 others join it, and it ends five minutes after the last has left. Clients that
 differ in these flags, their configuration, project files or secrets are kept
-apart in it.
+apart in it. In the image it runs in a container of its own, one for all clients
+with the same mounts.
 
 Over HTTP the address is printed once clients can connect. Each client needs a
 token, which "dockgate token new" makes. On a unix socket, which its owner alone

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/docker/go-units"
 
@@ -218,7 +219,26 @@ func examineConnected(ctx context.Context, engine *docker.Engine) []Finding {
 		}
 	}
 	running, err := engine.Running(ctx)
-	return append(findings, NewFinding("running", fmt.Sprintf("%d containers of this state folder", len(running)), err))
+	findings = append(findings, NewFinding("running", fmt.Sprintf("%d containers of this state folder", len(running)), err))
+	return append(findings, examineGateways(ctx, engine)...)
+}
+
+// examineGateways names the containers of gateways that clients share.
+func examineGateways(ctx context.Context, engine *docker.Engine) []Finding {
+	gateways, err := engine.Gateways(ctx)
+	if err != nil {
+		return []Finding{NewFinding("shared", "", err)}
+	}
+	var findings []Finding
+	for _, g := range gateways {
+		finding := NewFinding("shared", fmt.Sprintf("clients share the gateway in container %s, since %s", g.Name, g.Created.Format(time.DateTime)), nil)
+		if !g.Lives {
+			finding.Health, finding.Text = Poor, fmt.Sprintf("container %s (%s) is what a shared gateway has left that has ended", g.Name, g.State)
+			finding.Hint = "the next gateway removes it; or do it now with: dockgate doctor --sweep"
+		}
+		findings = append(findings, finding)
+	}
+	return findings
 }
 
 func name(info docker.Info) string {
