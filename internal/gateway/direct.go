@@ -84,25 +84,29 @@ func plainCall(params json.RawMessage) (name string, ok bool) {
 func (g *Gateway) directInSession(ctx context.Context, v *Visit, id sdkjsonrpc.ID, req *mcp.CallToolRequest) (jsonrpc.Message, bool, error) {
 	s := v.session
 	req.Session = s.watcher.to
-	if !s.silent() || era.Meta(v.messages[0].Params, era.MetaVersion) != nil || !g.join(s) {
+	if !s.silent() || era.Meta(v.messages[0].Params, era.MetaVersion) != nil {
 		return jsonrpc.Message{}, false, nil
 	}
 	call, cancel := context.WithCancel(s.ended)
 	if err := s.attendance.take(id, cancel); err != nil {
 		cancel()
-		s.calls.Done()
 		return jsonrpc.Message{}, false, err
 	}
 	s.attendance.enter() // for itself: it may take longer than the HTTP request
 	answered := make(chan jsonrpc.Message, 1)
-	go func() {
-		defer s.calls.Done()
+	began := g.begin(s, func() {
 		defer cancel()
 		result, err := g.callTool(call, req)
 		s.attendance.free(id)
 		s.attendance.leave()
 		answered <- answerTo(v.messages[0].ID, result, err)
-	}()
+	})
+	if !began { // the SDK says so
+		cancel()
+		s.attendance.free(id)
+		s.attendance.leave()
+		return jsonrpc.Message{}, false, nil
+	}
 	select {
 	case answer := <-answered:
 		return answer, true, nil
@@ -111,15 +115,15 @@ func (g *Gateway) directInSession(ctx context.Context, v *Visit, id sdkjsonrpc.I
 	}
 }
 
-// join counts a call that its session waits for at its end; false if it has
-// come to that.
-func (g *Gateway) join(s *session) bool {
+// begin begins a call that its session waits for at its end, unless it has come
+// to that.
+func (g *Gateway) begin(s *session, do func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.sessions[s.watcher.to] != s {
 		return false
 	}
-	s.calls.Add(1)
+	s.calls.Go(do)
 	return true
 }
 

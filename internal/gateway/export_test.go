@@ -1,6 +1,10 @@
 package gateway
 
-import "time"
+import (
+	"time"
+
+	"github.com/dockgate/dockgate/internal/principal"
+)
 
 // Listable is listable, for tables of tools that no SDK would send.
 var Listable = listable
@@ -19,3 +23,29 @@ func (a *Attendance) Leave() { a.leave() }
 
 // End is end.
 func (a *Attendance) End() { a.end() }
+
+// MaxMenus and MaxVisitors are how many principals are remembered.
+const (
+	MaxMenus    = maxMenus
+	MaxVisitors = maxVisitors
+)
+
+// Remembered returns how many principals are remembered.
+func (g *Gateway) Remembered() (menus, visitors int) {
+	g.menus.mu.Lock()
+	defer g.menus.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.menus.each.each), len(g.visitors.each)
+}
+
+// Remembers reports whether a principal is.
+func (g *Gateway) Remembers(who principal.Principal) (menu, visitor bool) {
+	g.menus.mu.Lock()
+	defer g.menus.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, menu = g.menus.each.each[who]
+	_, visitor = g.visitors.each[who]
+	return menu, visitor
+}

@@ -84,7 +84,7 @@ type Gateway struct {
 	// listening are the requests of clients without sessions that listen.
 	listening map[*watcher]struct{}
 	// visitors are the principals over HTTP who use the protocol without sessions.
-	visitors map[principal.Principal]*session
+	visitors recent[*session]
 	visits   sync.WaitGroup // of sessions over HTTP
 }
 
@@ -101,7 +101,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		Options: o, own: own, implementation: implementation, seal: park.NewSeal(), listening: map[*watcher]struct{}{},
-		sessions: map[*mcp.ServerSession]*session{}, visitors: map[principal.Principal]*session{},
+		sessions: map[*mcp.ServerSession]*session{},
 		visiting: map[string]*session{},
 	}
 	g.server = mcp.NewServer(

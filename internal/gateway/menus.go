@@ -25,7 +25,7 @@ import (
 // they are until something changes.
 type menus struct {
 	mu   sync.Mutex
-	each map[principal.Principal]*menu
+	each recent[*menu]
 	// warned are the things of which it was said that they are left out. What
 	// is left out stays so in each menu that is written.
 	warned map[string]bool
@@ -59,18 +59,33 @@ func (g *Gateway) menu(ctx context.Context, req mcp.Request) (*menu, error) {
 func (g *Gateway) menuOf(ctx context.Context, who principal.Principal) (*menu, error) {
 	g.menus.mu.Lock()
 	defer g.menus.mu.Unlock()
-	if found := g.menus.each[who]; found != nil {
+	if found, ok := g.menus.each.get(who); ok {
 		return found, nil
 	}
 	made, err := g.write(ctx, who)
 	if err != nil {
 		return nil, err
 	}
-	if g.menus.each == nil {
-		g.menus.each = make(map[principal.Principal]*menu)
-	}
-	g.menus.each[who] = made
+	g.menus.each.put(who, made, maxMenus, func(other principal.Principal, _ *menu) bool { return g.hears(other) })
 	return made, nil
+}
+
+// hears reports whether a principal has a client that is told of changes: what
+// they see must be known to see that it changes.
+func (g *Gateway) hears(who principal.Principal) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.sessions {
+		if s.principal == who {
+			return true
+		}
+	}
+	for w := range g.listening {
+		if w.session.principal == who {
+			return true
+		}
+	}
+	return false
 }
 
 // refresh writes every menu anew and returns the list methods whose answer is
@@ -80,17 +95,17 @@ func (g *Gateway) refresh(ctx context.Context) (map[string]bool, error) {
 	g.menus.mu.Lock()
 	defer g.menus.mu.Unlock()
 	changed := make(map[string]bool)
-	for who, before := range g.menus.each {
+	for who, kept := range g.menus.each.each {
 		now, err := g.write(ctx, who)
 		if err != nil {
 			return changed, err
 		}
 		for method, list := range now.lists {
-			if !bytes.Equal(list, before.lists[method]) {
+			if !bytes.Equal(list, kept.value.lists[method]) {
 				changed[method] = true
 			}
 		}
-		g.menus.each[who] = now
+		kept.value = now
 	}
 	return changed, nil
 }
@@ -276,8 +291,8 @@ func (g *Gateway) writeSnapshot(ctx context.Context, w *menuWriter, entry catalo
 func (g *Gateway) Name(ref tool.Ref) string {
 	g.menus.mu.Lock()
 	defer g.menus.mu.Unlock()
-	for _, listed := range g.menus.each {
-		for name, other := range listed.tools {
+	for _, kept := range g.menus.each.each {
+		for name, other := range kept.value.tools {
 			if other == ref {
 				return name
 			}

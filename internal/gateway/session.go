@@ -27,7 +27,7 @@ type session struct {
 	// their request.
 	ended context.Context //nolint:containedctx // it is the session's own life, not a request's
 	end   context.CancelFunc
-	calls sync.WaitGroup
+	calls tasks
 
 	mail       mailbox
 	watcher    watcher    // of a client with sessions
@@ -116,9 +116,23 @@ func (g *Gateway) depart(ctx context.Context, s *session) {
 }
 
 func (g *Gateway) sessionOf(req mcp.Request) (*mcp.ServerSession, *session) {
-	connection, _ := req.GetSession().(*mcp.ServerSession)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.find(req)
+}
+
+// hold is sessionOf for a whole request: until it is released its session is
+// not forgotten.
+func (g *Gateway) hold(req mcp.Request) (s *session, release func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, s = g.find(req)
+	return s, s.calls.hold()
+}
+
+// find is sessionOf under g.mu.
+func (g *Gateway) find(req mcp.Request) (*mcp.ServerSession, *session) {
+	connection, _ := req.GetSession().(*mcp.ServerSession)
 	s, visit := g.sessions[connection], visitOf(req)
 	if s == nil && visit != nil {
 		s = g.admit(connection, visit)

@@ -302,13 +302,7 @@ func (g *Gateway) Sessions(who principal.Principal) (all, theirs int) {
 //nolint:contextcheck // a session outlives the request that began it
 func (g *Gateway) admit(connection *mcp.ServerSession, v *Visit) *session {
 	if connection == nil || connection.ID() == "" {
-		s := g.visitors[v.Principal]
-		if s == nil {
-			s = newSession(context.Background(), v.Principal)
-			s.id = "modern"
-			g.visitors[v.Principal] = s
-		}
-		return s
+		return g.visitor(v.Principal)
 	}
 	s := newSession(context.Background(), v.Principal)
 	s.visited = true
@@ -325,6 +319,25 @@ func (g *Gateway) admit(connection *mcp.ServerSession, v *Visit) *session {
 	return s
 }
 
+// visitor returns the session of a principal who uses the protocol without
+// sessions. One that is forgotten leaves nothing behind: the next has the same
+// name, and with it the same servers. g.mu is held.
+//
+//nolint:contextcheck // it outlives the request that began it
+func (g *Gateway) visitor(who principal.Principal) *session {
+	if found, ok := g.visitors.get(who); ok {
+		return found
+	}
+	s := newSession(context.Background(), who)
+	s.id = "modern"
+	busy := func(_ principal.Principal, other *session) bool { return !other.calls.idle() }
+	for _, forgotten := range g.visitors.put(who, s, maxVisitors, busy) {
+		forgotten.end()
+		forgotten.mail.close()
+	}
+	return s
+}
+
 // Dismiss ends all sessions over HTTP and what belongs to them, and waits for
 // it. Nobody may visit any more.
 func (g *Gateway) Dismiss(ctx context.Context) error {
@@ -336,15 +349,15 @@ func (g *Gateway) Dismiss(ctx context.Context) error {
 			s.end()
 		}
 	}
-	visitors := g.visitors
-	g.visitors = make(map[principal.Principal]*session)
+	visitors := g.visitors.each
+	g.visitors.each = nil
 	g.mu.Unlock()
 	var failures []error
 	for _, connection := range open {
 		failures = append(failures, unlessLeft(connection.Close()))
 	}
-	for _, s := range visitors {
-		g.depart(ctx, s)
+	for _, kept := range visitors {
+		g.depart(ctx, kept.value)
 	}
 	g.visits.Wait()
 	return errors.Join(failures...)
@@ -364,16 +377,16 @@ func (g *Gateway) End(id string, who principal.Principal) {
 // the request only waits for news, when those of a [Visit] are to end. Its
 // result can still be sent then.
 func (g *Gateway) during(ctx context.Context, method string, req mcp.Request) (context.Context, func()) {
-	_, s := g.sessionOf(req)
+	s, release := g.hold(req)
 	ctx, cancel := context.WithCancel(ctx)
-	release := context.AfterFunc(s.ended, cancel)
+	unheard := context.AfterFunc(s.ended, cancel)
 	v := visitOf(req)
 	if s.visited {
 		gone := s.attendance.attend(req)
-		return ctx, func() { release(); cancel(); gone() }
+		return ctx, func() { unheard(); cancel(); gone(); release() }
 	}
 	if method != "subscriptions/listen" || v == nil || v.Ending == nil {
-		return ctx, func() { release(); cancel() }
+		return ctx, func() { unheard(); cancel(); release() }
 	}
 	watched := make(chan struct{})
 	go func() {
@@ -384,5 +397,5 @@ func (g *Gateway) during(ctx context.Context, method string, req mcp.Request) (c
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() { release(); cancel(); <-watched }
+	return ctx, func() { unheard(); cancel(); <-watched; release() }
 }
