@@ -121,6 +121,9 @@ func TestBackoff(t *testing.T) {
 			if _, err := w.call(t.Context(), o, "echo"); !errors.As(err, &resting) || resting.Wait != wait {
 				t.Fatalf("Call = %v, want a BackoffError of %v", err, wait)
 			}
+			if err := w.fleet.Rested(o); !errors.As(err, &resting) || !w.fleet.Failed("git") || w.fleet.Failed("other") {
+				t.Fatalf("Rested = %v, Failed(git), Failed(other) = %v, %v, want a BackoffError, true, false", err, w.fleet.Failed("git"), w.fleet.Failed("other"))
+			}
 		}
 		w.broken.Store(true)
 		fails()
@@ -141,6 +144,9 @@ func TestBackoff(t *testing.T) {
 
 		// An answer makes up for everything, an error too.
 		w.answers(o, "echo", answerOf(2))
+		if err := w.fleet.Rested(o); err != nil || w.fleet.Failed("git") {
+			t.Errorf("Rested, Failed(git) after an answer = %v, %v, want nil, false", err, w.fleet.Failed("git"))
+		}
 		for range 5 {
 			if _, err := w.call(t.Context(), o, "fail"); err == nil {
 				t.Error("Call(fail) = nil, want an error")

@@ -80,15 +80,27 @@ func TestListServers(t *testing.T) {
 	if got, said := v.servers(); cmp.Diff(one, got[0]) != "" || strings.Contains(said, "dormant") || !strings.HasPrefix(said, "Each starts on use.") {
 		t.Errorf("list_mcp_servers = %+v\n%s\nwant %+v", got[0], said, one)
 	}
-	// One that cannot be started is said so; the others go on.
-	v.add("one")
-	v.call("execute_tool", map[string]any{"server": "two", "tool": "promised", "arguments": map[string]any{}})
+	// One that cannot be started costs the others nothing.
 	if f := v.fails("mcp_add", map[string]any{"name": "two"}); f.Error.Code != "SERVER_CONNECTION_ERROR" {
 		t.Errorf("mcp_add(two) = %+v, want SERVER_CONNECTION_ERROR", f)
 	}
-	got, _ := v.servers()
-	if i := slices.IndexFunc(got, func(s server) bool { return s.Name == "two" }); i >= 0 && got[i].Status != "error" && got[i].Status != "disconnected" {
-		t.Errorf("list_mcp_servers = %+v, want two not connected", got)
+	v.add("one")
+	one.Status, one.State = "connected", "ready"
+	if got, _ := v.servers(); len(got) != 2 || cmp.Diff(one, got[0]) != "" || got[1].Name != "two" || got[1].Status == "connected" {
+		t.Errorf("list_mcp_servers = %+v, want one connected, and two not", got)
+	}
+}
+
+// A server that is in no catalog any more is said to be, beside the others.
+func TestListUnknownServer(t *testing.T) {
+	v := visit(t, gatewaytest.Options{Active: []string{"gone", "one"}}, github(), nil)
+	v.add("one")
+	want := []server{
+		{Name: "gone", Status: "error", State: "not in any catalog"},
+		{Name: "one", Description: "The first server", Status: "connected", State: "ready", StartsOnUse: true, ToolCount: 5, EnabledCount: 5},
+	}
+	if got, said := v.servers(); cmp.Diff(want, got) != "" || !strings.Contains(said, "gone (0 tools, not in any catalog)") {
+		t.Errorf("list_mcp_servers = %+v\n%s\nwant %+v", got, said, want)
 	}
 }
 

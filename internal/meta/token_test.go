@@ -12,8 +12,10 @@ import (
 
 	"github.com/tiktoken-go/tokenizer"
 
+	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/gateway/gatewaytest"
 	"github.com/dockgate/dockgate/internal/meta"
+	"github.com/dockgate/dockgate/internal/principal"
 )
 
 // counter counts the tokens of a text with each encoding, and returns the most.
@@ -194,6 +196,76 @@ func TestTokensOfAnswers(t *testing.T) {
 			t.Logf("tokens: search %d at most, list %d, details %d in the median, %d at most", most, count(said), median, details[len(details)-1])
 		})
 	}
+}
+
+// A task for two tools of two servers, neither of which runs: what an agent
+// reads from the list of tools to the last result.
+func TestTokensOfATask(t *testing.T) {
+	count := counter(t)
+	v := visit(t, gatewaytest.Options{Expose: []meta.Group{meta.Meta}, Active: []string{"filesystem", "github"}, Catalog: `version: 1
+servers:
+  filesystem: {image: test/two, description: File system operations}
+  github: {image: test/one, description: GitHub API integration}
+  database: {image: test/one, description: Database queries}
+`}, github(), files())
+	for server, tool := range map[string]string{"filesystem": "write_file", "github": "fails"} { // they have run before
+		v.call("execute_tool", map[string]any{"server": server, "tool": tool, "arguments": map[string]any{"path": "x", "text": "y"}})
+		_, err := v.Fleet.Stop(t.Context(), server)
+		check(t, err)
+	}
+	v.Changed(t.Context())
+
+	listed, err := v.session.ListTools(t.Context(), nil)
+	check(t, err)
+	encoded, err := json.Marshal(listed)
+	check(t, err)
+	if len(listed.Tools) != 5 {
+		t.Errorf("%d tools are listed, want five", len(listed.Tools))
+	}
+	spent := []int{count(string(encoded))}
+	for _, step := range []struct {
+		query, server, tool string
+		arguments           map[string]any
+	}{
+		{"read file", "filesystem", "read_file", map[string]any{"path": "README.md"}},
+		{"create github issue", "github", "create_issue", map[string]any{"repo": "owner/repo", "title": "Summary", "body": "What it says"}},
+	} {
+		var found struct{ Results []meta.Hit }
+		said := v.fetch("search_tools", map[string]any{"query": step.query}, &found)
+		if len(found.Results) == 0 || found.Results[0].Server != step.server || found.Results[0].Tool != step.tool {
+			t.Fatalf("search_tools(%s) = %+v, want %s of %s first", step.query, found.Results, step.tool, step.server)
+		}
+		spent = append(spent, count(said))
+		var details meta.Details
+		said = v.fetch("get_tool_details", map[string]any{"server": step.server, "tool": step.tool}, &details)
+		for _, p := range details.Parameters {
+			if _, given := step.arguments[p.Name]; p.Required && !given {
+				t.Errorf("%s requires %s, which the step does not give", step.tool, p.Name)
+			}
+		}
+		spent = append(spent, count(said))
+		result, err := v.Desk.Execute(t.Context(), call.Client{Principal: principal.Local, Session: "s"}, step.server, step.tool, raw(t, step.arguments))
+		check(t, err)
+		if !strings.Contains(string(result), `"arguments":`+string(raw(t, step.arguments))) {
+			t.Errorf("execute_tool(%s) = %s, want the server's result", step.tool, result)
+		}
+		spent = append(spent, count(string(result)))
+	}
+	total := 0
+	for _, n := range spent {
+		total += n
+	}
+	if total > 1600 || len(spent) != 7 {
+		t.Errorf("%v, together %d tokens for %d messages, want at most 1600 for 7", spent, total, len(spent))
+	}
+	t.Logf("tokens: %v, together %d", spent, total)
+}
+
+func raw(t *testing.T, value any) json.RawMessage {
+	t.Helper()
+	encoded, err := json.Marshal(value)
+	check(t, err)
+	return encoded
 }
 
 // A list of ten servers with all that is said of them.
