@@ -52,13 +52,14 @@ func (e *UnapprovedError) Hint() string { return "approve it first with: dockgat
 
 // Login has a person log in to a remote server that is approved. Browse is
 // called with the address that they are to open. A login that cannot be
-// recorded does not stay.
-func (d *Daemon) Login(ctx context.Context, who principal.Principal, server string, browse func(ctx context.Context, url string) error) error {
+// recorded does not stay. As is how the server's issuer knows the gateway.
+func (d *Daemon) Login(ctx context.Context, who principal.Principal, server string, as login.Registration, browse func(ctx context.Context, url string) error) error {
 	book, at, err := d.logins(ctx, who, server)
 	if err != nil {
 		return err
 	}
 	defer book.Client.CloseIdleConnections()
+	book.Registration = as
 	if err := book.Login(ctx, at, browse); err != nil {
 		return err
 	}

@@ -75,11 +75,11 @@ func TestLogin(t *testing.T) {
 		return err
 	}
 	var unapproved *daemon.UnapprovedError
-	if err := d.Login(t.Context(), principal.Local, "tracker", consent); !errors.As(err, &unapproved) || unapproved.Hint() == "" {
+	if err := d.Login(t.Context(), principal.Local, "tracker", login.Registration{}, consent); !errors.As(err, &unapproved) || unapproved.Hint() == "" {
 		t.Errorf("Login before the approval = %v, want an UnapprovedError", err)
 	}
 	var local *daemon.NotRemoteError
-	if err := d.Login(t.Context(), principal.Local, "local", consent); !errors.As(err, &local) {
+	if err := d.Login(t.Context(), principal.Local, "local", login.Registration{}, consent); !errors.As(err, &local) {
 		t.Errorf("Login to a server that runs here = %v, want a NotRemoteError", err)
 	}
 	made, err := d.Planner.Plan(t.Context(), principal.Local, "tracker")
@@ -103,7 +103,7 @@ func TestLogin(t *testing.T) {
 	if !errors.As(err, &wanted) || call.Code(err) != "LOGIN_REQUIRED" {
 		t.Errorf("a call before the login = %v (%s), want a LoginError", err, call.Code(err))
 	}
-	if err := d.Login(t.Context(), principal.Local, "tracker", consent); err != nil {
+	if err := d.Login(t.Context(), principal.Local, "tracker", login.Registration{}, consent); err != nil {
 		t.Fatalf("Login = %v", err)
 	}
 	if _, err := d.Fleet.Stop(t.Context(), "tracker"); err != nil { // and forget the failure

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/dockgate/dockgate/internal/login"
 	"github.com/dockgate/dockgate/internal/sandbox"
 )
 
@@ -46,6 +47,13 @@ func engineWent(err error) bool {
 	return errors.Is(err, sandbox.ErrEngineFailed) ||
 		errors.As(err, &start) && start.Exit != nil && start.Exit.Lost ||
 		errors.As(err, &lost) && lost.Why == nil && lost.Exit.Lost
+}
+
+// wantsLogin reports an end that a person will cure by logging in. It is not
+// held against the server, and says nothing of its era.
+func wantsLogin(err error) bool {
+	var wanted *login.LoginError
+	return errors.As(err, &wanted)
 }
 
 // rested returns nil if the ordered server may be started as far as its

@@ -185,7 +185,7 @@ func (f *Fleet) launch(ctx context.Context, i *instance) error {
 	i.tried = true
 	err = f.connect(ctx, i, spec, era)
 	var probe *upstream.ProbeError
-	if errors.As(err, &probe) { // the server cannot stand the probe: it gets a fresh process and none
+	if errors.As(err, &probe) && !wantsLogin(err) { // the server cannot stand the probe: it gets a fresh process and none
 		err = f.connect(ctx, i, spec, upstream.Legacy)
 	}
 	if err != nil {
@@ -422,7 +422,7 @@ func (f *Fleet) forget(i *instance, event Event) {
 	delete(f.replaced, i)
 	// What keeps a server from being tried, such as a missing secret, is the
 	// user's to mend, and then the next call is to work.
-	if i.tried && event.Kind != "stop" && !errors.Is(event.Err, ErrStopped) && !engineWent(event.Err) {
+	if i.tried && event.Kind != "stop" && !errors.Is(event.Err, ErrStopped) && !engineWent(event.Err) && !wantsLogin(event.Err) {
 		f.setbacks[i.order.suspect()] = f.setbacks[i.order.suspect()].another(event.Err)
 	}
 	f.stir()

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"golang.org/x/oauth2"
@@ -18,11 +19,20 @@ type LoginError struct {
 	Server string
 	// Err is why a login that there was is over.
 	Err error
+	// Lacking says that the login is good, but not for this request: the server
+	// wants one with Scope, which it may not name.
+	Lacking bool
+	Scope   string
 }
 
 // Error names the server.
 func (e *LoginError) Error() string {
-	if e.Err != nil {
+	switch {
+	case e.Scope != "":
+		return fmt.Sprintf("server %q wants a login with the scope %q", e.Server, e.Scope)
+	case e.Lacking:
+		return fmt.Sprintf("server %q wants a login with more rights", e.Server)
+	case e.Err != nil:
 		return fmt.Sprintf("the login to server %q is over: %v", e.Server, e.Err)
 	}
 	return fmt.Sprintf("server %q wants a login", e.Server)
@@ -56,7 +66,14 @@ type bearer struct {
 	mu   sync.Mutex
 	kept session
 	ok   bool
+	// fresh is the token that was got, at a time, in place of one that the server
+	// did not take. If it does not take this one either, no other will help.
+	fresh string
+	since time.Time
 }
+
+// settling is how long a token is fresh.
+const settling = time.Minute
 
 // TokenSource implements [auth.OAuthHandler].
 func (b *bearer) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
@@ -127,7 +144,8 @@ func (b *bearer) Authorize(ctx context.Context, sent *http.Request, answer *http
 	if err := answer.Body.Close(); err != nil {
 		return err
 	}
-	if answer.StatusCode == http.StatusForbidden {
+	scope, lacks := lacking(answer)
+	if answer.StatusCode == http.StatusForbidden && !lacks {
 		return nil // it is the server's answer
 	}
 	b.mu.Lock()
@@ -136,13 +154,24 @@ func (b *bearer) Authorize(ctx context.Context, sent *http.Request, answer *http
 	if err := b.look(); err != nil {
 		return err
 	}
+	if b.ok && b.kept.Access != over {
+		return nil // somebody has logged in, or refreshed it
+	}
+	wanted := &LoginError{Server: b.server.Name}
 	switch {
 	case !b.ok:
-		return &LoginError{Server: b.server.Name}
-	case b.kept.Access != over:
-		return nil // somebody has logged in, or refreshed it
-	case b.kept.Refresh == "":
-		return &LoginError{Server: b.server.Name, Err: errors.New("the server takes the token no more")}
+	case lacks:
+		wanted.Lacking, wanted.Scope = true, scope
+	case b.kept.Refresh == "" || over == b.fresh && time.Since(b.since) < settling:
+		wanted.Err = errors.New("the server takes the token no more")
+	default:
+		err := b.refresh(ctx, over)
+		if err == nil {
+			b.fresh, b.since = b.kept.Access, time.Now()
+		}
+		if !errors.As(err, &wanted) {
+			return err
+		}
 	}
-	return b.refresh(ctx, over)
+	return errors.Join(wanted, b.book.note(b.server, answer))
 }

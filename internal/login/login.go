@@ -20,7 +20,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +47,32 @@ type Book struct {
 	// Client makes the requests to servers and issuers; it is required, and
 	// should refuse addresses that nobody approved.
 	Client *http.Client
+	// Registration is how issuers know this gateway, for new logins.
+	Registration Registration
+}
+
+// A Registration is how an issuer knows this gateway. The zero value is one that
+// it asks the issuer for (RFC 7591).
+type Registration struct {
+	// ID is a client id that the issuer has given, or the https URL of a document
+	// that describes the client, for issuers which read those.
+	ID string
+	// Secret belongs to an ID that the issuer has given; it may have none.
+	Secret secret.Value
+}
+
+// apply puts a registration into the configuration of a login. A document is
+// for issuers that read it; with others the gateway registers itself.
+func (r Registration) apply(config *auth.AuthorizationCodeHandlerConfig) {
+	switch {
+	case strings.HasPrefix(r.ID, "https://") && !r.Secret.Set():
+		config.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: r.ID}
+	case r.ID != "":
+		config.PreregisteredClient = &oauthex.ClientCredentials{ClientID: r.ID}
+		if r.Secret.Set() {
+			config.PreregisteredClient.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: r.Secret.Reveal()}
+		}
+	}
 }
 
 // A session is a login as it is kept.
@@ -129,7 +157,7 @@ func (b *Book) Login(ctx context.Context, server Server, browse func(ctx context
 		return err
 	}
 	fresh := make(chan session, 1)
-	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+	config := &auth.AuthorizationCodeHandlerConfig{
 		Client:              b.Client,
 		RedirectURL:         back.url,
 		RequestRefreshToken: true,
@@ -148,9 +176,11 @@ func (b *Book) Login(ctx context.Context, server Server, browse func(ctx context
 			fresh <- newSession(server, config, token)
 			return oauth2.StaticTokenSource(token), nil
 		},
-	})
+	}
+	b.Registration.apply(config)
+	refusal, err := b.refusal(ctx, server, config)
 	if err == nil {
-		err = b.challenge(ctx, server, handler)
+		err = b.authorize(ctx, server, config, refusal)
 	}
 	if err := errors.Join(err, back.close(ctx)); err != nil {
 		return fmt.Errorf("log in to %q: %w", server.Name, err)
@@ -162,30 +192,81 @@ func (b *Book) Login(ctx context.Context, server Server, browse func(ctx context
 	return errors.Join(b.save(ctx, server, <-fresh), unlock())
 }
 
-// challenge has a server say where to log in, and does.
-func (b *Book) challenge(ctx context.Context, server Server, handler *auth.AuthorizationCodeHandler) error {
-	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"dockgate","version":"1"}}}`
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader(hello))
+// authorize does what a refusal asks for.
+func (b *Book) authorize(ctx context.Context, server Server, config *auth.AuthorizationCodeHandlerConfig, refusal *http.Response) error {
+	handler, err := auth.NewAuthorizationCodeHandler(config)
 	if err != nil {
-		return err
+		return errors.Join(err, refusal.Body.Close())
 	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, nil)
+	if err != nil {
+		return errors.Join(err, refusal.Body.Close())
+	}
+	return handler.Authorize(ctx, request, refusal) // closes the body
+}
+
+// refusal returns the answer in which a server says where to log in: the one
+// that a request of the gateway met, which may be about that request only, or
+// the one to a first request. What a login has already stays in the next.
+func (b *Book) refusal(ctx context.Context, server Server, config *auth.AuthorizationCodeHandlerConfig) (*http.Response, error) {
+	met, err := b.forget(server)
+	if err != nil {
+		return nil, err
+	}
+	if met == nil {
+		return b.challenge(ctx, server)
+	}
+	if met.Status == http.StatusForbidden {
+		kept, _, err := b.load(server)
+		if err != nil {
+			return nil, err
+		}
+		config.ScopeFilter = func(wanted []string) []string {
+			for _, scope := range kept.Scopes {
+				if !slices.Contains(wanted, scope) {
+					wanted = append(wanted, scope)
+				}
+			}
+			return wanted
+		}
+	}
+	return &http.Response{StatusCode: met.Status, Header: http.Header{challengeHeader: met.Challenge}, Body: http.NoBody}, nil
+}
+
+// challenge has a server say where to log in. One of the modern era knows no
+// initialize.
+func (b *Book) challenge(ctx context.Context, server Server) (*http.Response, error) {
+	answer, err := b.hello(ctx, server, nil,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"dockgate","version":"1"}}}`)
+	if err == nil && answer.StatusCode >= http.StatusBadRequest && answer.StatusCode != http.StatusUnauthorized {
+		answer, err = b.hello(ctx, server, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"server/discover"}},
+			`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"dockgate","version":"1"}}}}`)
+	}
+	switch {
+	case err != nil || answer.StatusCode == http.StatusUnauthorized:
+		return answer, err
+	case answer.StatusCode >= http.StatusBadRequest:
+		return nil, fmt.Errorf("the server answers %s", answer.Status)
+	}
+	return nil, &NeedlessError{Server: server.Name}
+}
+
+// hello sends a first request. Of an answer that asks for no login it reads the
+// body, which nobody needs.
+func (b *Book) hello(ctx context.Context, server Server, header http.Header, body string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(request.Header, header)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json, text/event-stream")
 	answer, err := b.Client.Do(request)
-	if err != nil {
-		return err
+	if err != nil || answer.StatusCode == http.StatusUnauthorized {
+		return answer, err
 	}
-	if answer.StatusCode != http.StatusUnauthorized {
-		_, _ = io.CopyN(io.Discard, answer.Body, 1<<16) //nolint:errcheck // nobody needs it
-		if err := answer.Body.Close(); err != nil {
-			return err
-		}
-		if answer.StatusCode >= http.StatusBadRequest {
-			return fmt.Errorf("the server answers %s", answer.Status)
-		}
-		return &NeedlessError{Server: server.Name}
-	}
-	return handler.Authorize(ctx, request, answer) // closes the body
+	_, _ = io.CopyN(io.Discard, answer.Body, 1<<16) //nolint:errcheck // so that the connection is used again
+	return answer, answer.Body.Close()
 }
 
 // Logout forgets the login for a server, or returns [ErrNone].
@@ -194,5 +275,6 @@ func (b *Book) Logout(ctx context.Context, server Server) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(b.Vault.Delete(server.Name), unlock())
+	_, err = b.forget(server)
+	return errors.Join(b.Vault.Delete(server.Name), err, unlock())
 }

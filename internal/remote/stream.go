@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/jsonrpc"
+	"github.com/dockgate/dockgate/internal/login"
 )
 
 const (
@@ -224,7 +225,7 @@ func (s *stream) call(ctx context.Context, request *sdkrpc.Request) {
 			return
 		}
 		unable := request.Method == "initialize" && !isAnswer(err) || !s.door.reached.Load()
-		if unable {
+		if unable || loggedOut(err) {
 			s.fail(err)
 		}
 		if s.forget(id) {
@@ -298,6 +299,11 @@ func (s *stream) forget(id any) bool {
 // refuse answers a request that did not get through.
 func (s *stream) refuse(id sdkrpc.ID, err error) {
 	refusal := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+	var wanted *login.LoginError
+	if errors.As(err, &wanted) { // a login with more rights, for this request
+		refusal.Message += "; " + wanted.Hint()
+		refusal.Data, _ = json.Marshal(map[string]string{"code": wanted.Code(), "hint": wanted.Hint()}) //nolint:errchkjson // of texts alone
+	}
 	errors.As(err, &refusal)
 	s.put(jsonrpc.Message{ID: rawID(id), Error: refusal})
 }
@@ -445,6 +451,13 @@ func refusalOf(err error) *jsonrpc.Error {
 func isAnswer(err error) bool {
 	var answer *jsonrpc.Error
 	return errors.As(err, &answer)
+}
+
+// loggedOut reports whether an error is that of every request: there is no
+// login that is good for any.
+func loggedOut(err error) bool {
+	var wanted *login.LoginError
+	return errors.As(err, &wanted) && !wanted.Lacking
 }
 
 // plain takes from an error of the SDK what it is about: the server's own
