@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/dockgate/dockgate/internal/upstream"
+	"github.com/dockgate/dockgate/test/built"
 	"github.com/dockgate/dockgate/test/clients"
 )
 
@@ -72,6 +73,37 @@ func TestConformance(t *testing.T) {
 						t.Errorf("conformance of %s:%s", version, summary)
 					}
 				})
+			}
+		})
+	}
+}
+
+// The official suite finds no fault with the client that the gateway is itself
+// towards remote servers, in either version of the protocol. Each scenario is a
+// server, and a gateway of its own in front of it.
+func TestConformanceClient(t *testing.T) {
+	installed := needClients(t)
+	player, err := built.Program(t.Context(), t.TempDir(), "test/clients/scenario")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			cmd := installed.Command(ctx, installed.Conformance, "client", "--verbose", "--command", player+" "+binary+" "+t.TempDir(),
+				"--requirements", version, "--timeout", "240000")
+			cmd.Dir = t.TempDir()
+			out, err := cmd.CombinedOutput()
+			_, summary, found := strings.Cut(string(out), "=== SUITE SUMMARY ===")
+			if err != nil && !isExit(err, 1) || !found {
+				t.Fatalf("conformance of %s: %v\n%s", version, err, out)
+			}
+			if names := failed(summary); len(names) > 0 {
+				t.Errorf("scenarios of %s that fail: %q\n%s", version, names, summary)
+			}
+			if total := regexp.MustCompile(`Total: (\d+) passed`).FindStringSubmatch(summary); total == nil || total[1] == "0" {
+				t.Errorf("conformance of %s:%s", version, summary)
 			}
 		})
 	}
