@@ -50,5 +50,8 @@ func tellNext(cmd *cobra.Command, d *daemon.Daemon, server string) error {
 	tell(cmd, "%s is active; it asks for your approval on its first call, or now:", server)
 	tell(cmd, "  dockgate plan %s --pull   what it would be and may do", server)
 	tell(cmd, "  dockgate approve %s", server)
+	if entry, err := d.Catalog().Server(server); err == nil && entry.LogsIn() {
+		tell(cmd, "  dockgate login %s   then, in the browser", server)
+	}
 	return nil
 }

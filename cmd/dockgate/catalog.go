@@ -200,6 +200,7 @@ func showEntry(cmd *cobra.Command, d *daemon.Daemon, entry catalog.Server) error
 		}
 		line("secret:", text)
 	}
+	line("login:", logsIn(entry))
 	if entry.Config != nil {
 		settings, err := json.MarshalIndent(entry.Config, strings.Repeat(" ", 13), "  ")
 		if err != nil {

@@ -266,6 +266,7 @@ func (i imported) text() string {
 	if len(i.Secrets) > 0 {
 		line("secrets:", strings.Join(i.Secrets, ", "))
 	}
+	line("login:", i.Login)
 	for _, remark := range i.Remarks {
 		line("remark:", remark)
 	}

@@ -22,6 +22,8 @@ type reported struct {
 	Network string       `json:"network"`
 	Mounts  []string     `json:"mounts,omitempty"`
 	Secrets []string     `json:"secrets,omitempty"`
+	// Login is who the person logs in to, and the command that does.
+	Login string `json:"login,omitempty"`
 	// NotYet says why it cannot be run, if it cannot.
 	NotYet  string   `json:"not_yet,omitempty"`
 	Remarks []string `json:"remarks,omitempty"`
@@ -113,10 +115,26 @@ func examine(s catalog.Server) reported {
 			r.Secrets = append(r.Secrets, h.Name+": "+secret.Variable())
 		}
 	}
+	r.Login = logsIn(s)
 	if err := plan.Supported(s); err != nil {
 		r.NotYet = err.Error()
 	}
 	return r
+}
+
+// logsIn says how a person logs in to a server, "" if they do not.
+func logsIn(s catalog.Server) string {
+	if !s.LogsIn() {
+		return ""
+	}
+	text := "OAuth"
+	for i, p := range s.OAuth.Providers {
+		text += map[bool]string{true: " of ", false: ", "}[i == 0] + p.Provider
+	}
+	if len(s.OAuth.Scopes) > 0 {
+		text += " (" + strings.Join(s.OAuth.Scopes, " ") + ")"
+	}
+	return text + ", once it is approved: dockgate login " + s.Name
 }
 
 func mounted(m catalog.Mount) string {
@@ -165,6 +183,17 @@ func (s summary) write(cmd *cobra.Command) error {
 	}
 	for _, network := range slices.Sorted(maps.Keys(s.Networks)) {
 		networks = append(networks, fmt.Sprintf("%d %s", s.Networks[network], network))
+	}
+	var remarks strings.Builder
+	for _, r := range s.Entries {
+		for _, remark := range r.Remarks {
+			fmt.Fprintf(&remarks, "remark on %s: %s\n", clean(r.Name), clean(remark))
+		}
+	}
+	if remarks.Len() > 0 {
+		if _, err := fmt.Fprint(cmd.OutOrStdout(), "\n"+remarks.String()); err != nil {
+			return err
+		}
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%s: %s\nnetwork: %s\n%d with mounts, %d with secrets; all of them can be represented\n",
 		count(s.Servers, "server"), strings.Join(kinds, ", "), strings.Join(networks, ", "), s.WithMounts, s.WithSecrets)

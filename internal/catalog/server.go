@@ -12,6 +12,7 @@ package catalog
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -269,6 +270,20 @@ type Health struct {
 type OAuth struct {
 	Providers []OAuthProvider `json:"providers"`
 	Scopes    []string        `json:"scopes,omitempty"`
+}
+
+// LogsIn reports that the gateway logs in to the server: somebody else runs
+// it, its entry says that it takes OAuth, and sends no Authorization itself.
+func (s Server) LogsIn() bool {
+	if s.Remote == nil || s.OAuth == nil {
+		return false
+	}
+	for name := range s.Remote.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return false
+		}
+	}
+	return true
 }
 
 // An OAuthProvider gives out a token, which is the secret of that name.

@@ -98,5 +98,9 @@ func (d *Daemon) logins(ctx context.Context, who principal.Principal, server str
 	if err != nil {
 		return nil, login.Server{}, err
 	}
-	return d.book(made.Spec)
+	book, at, err := d.book(made.Spec)
+	if err == nil && entry.OAuth != nil {
+		at.Scopes = entry.OAuth.Scopes
+	}
+	return book, at, err
 }

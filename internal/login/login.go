@@ -39,6 +39,9 @@ type Server struct {
 	Name string
 	// URL is where its tokens may go.
 	URL string
+	// Scopes are asked for in place of those that the server names; none are
+	// those that it names.
+	Scopes []string
 }
 
 // A Book keeps logins.
@@ -161,6 +164,12 @@ func (b *Book) Login(ctx context.Context, server Server, browse func(ctx context
 		Client:              b.Client,
 		RedirectURL:         back.url,
 		RequestRefreshToken: true,
+		ScopeFilter: func(named []string) []string {
+			if len(server.Scopes) > 0 {
+				return slices.Clone(server.Scopes)
+			}
+			return named
+		},
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
 			ClientName: "dockgate", RedirectURIs: []string{back.url},
 			GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -132,6 +133,25 @@ func (w *world) use(book *login.Book) error {
 	}
 	_, err = session.CallTool(w.t.Context(), &mcp.CallToolParams{Name: "whoami"})
 	return errors.Join(err, session.Close())
+}
+
+// The scopes of an entry are asked for, and else those that the server names.
+func TestScopes(t *testing.T) {
+	errEnough := errors.New("the person goes away")
+	for _, tt := range []struct{ scopes, want []string }{{nil, []string{"tools"}}, {[]string{"read", "list"}, []string{"read", "list"}}} {
+		w := newWorld(t)
+		w.server.Scopes = tt.scopes
+		var asked []string
+		err := w.book.Login(t.Context(), w.server, func(_ context.Context, address string) error {
+			u, err := url.Parse(address)
+			check(t, err)
+			asked = slices.DeleteFunc(strings.Fields(u.Query().Get("scope")), func(scope string) bool { return scope == "offline_access" })
+			return errEnough
+		})
+		if !errors.Is(err, errEnough) || !slices.Equal(asked, tt.want) {
+			t.Errorf("Login for the scopes %q asks for %q, %v, want %q", tt.scopes, asked, err, tt.want)
+		}
+	}
 }
 
 // A person logs in once; then the gateway calls, refreshes the token when it

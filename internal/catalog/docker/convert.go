@@ -59,6 +59,9 @@ func (c *converter) convert(origin catalog.Origin) catalog.Server {
 		c.report("type", "is %q, want server, remote or poci", c.kind)
 		c.server.Unsupported = "has an unknown type"
 	}
+	if c.prefix != "" && c.prefix != c.name {
+		c.server.Remarks = append(c.server.Remarks, fmt.Sprintf("prefix %q is not used: tools are named after the server, %s__TOOL", c.prefix, c.name))
+	}
 	c.server.Config = c.schema()
 	return c.server
 }
@@ -144,6 +147,9 @@ func (c *converter) convertSecrets() {
 		if instructions == "" && s.example != "" {
 			instructions = "it looks like " + s.example
 		}
+		if p := c.provider(s); instructions == "" && p != "" {
+			instructions = token(p)
+		}
 		required := len(c.secrets) == 1
 		if s.required != nil {
 			required = *s.required
@@ -159,10 +165,29 @@ func (c *converter) convertSecrets() {
 		known := slices.ContainsFunc(c.server.Secrets, func(s catalog.Secret) bool { return s.Env == p.Env || s.Name == p.Secret })
 		if p.Env != "" && p.Secret != "" && !known {
 			c.server.Secrets = append(c.server.Secrets, catalog.Secret{
-				Name: p.Secret, Env: p.Env, Instructions: "a token of " + p.Provider,
+				Name: p.Secret, Env: p.Env, Instructions: token(p.Provider),
 			})
 		}
 	}
+}
+
+// provider is who gives out a secret by OAuth, "" if nobody does.
+func (c *converter) provider(s secret) string {
+	if c.oauth == nil {
+		return ""
+	}
+	for _, p := range c.oauth.Providers {
+		if p.Secret == s.name || p.Env == s.env {
+			return p.Provider
+		}
+	}
+	return ""
+}
+
+// token says how to get a token that a container needs: nothing logs in for a
+// container, whose code would see what is not meant for it.
+func token(provider string) string {
+	return "an access token of " + provider + ", to be made there by hand"
 }
 
 func (c *converter) convertRemote() {

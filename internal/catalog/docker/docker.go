@@ -5,8 +5,8 @@
 // An entry comes out with what it asks for there: full network unless it says
 // disableNetwork or allowHosts, the volumes as mounts, the settings below
 // "config". Unknown keys are ignored, as that format's own reader does. What
-// is only for show (icon, readme, prefix: our names carry the server's) is left
-// out. It refuses nothing that can be described; what may run is decided when
+// is only for show (icon, readme) is left out, and a prefix of tools' names,
+// which is remarked on: our names carry the server's. It refuses nothing that can be described; what may run is decided when
 // the entry is compiled.
 package docker
 
@@ -70,6 +70,7 @@ func (p *parser) compiled(r *document.Reader, name string, line int, n *yaml.Nod
 		"remote":         f.remote(&e.remote),
 		"sseEndpoint":    f.text(&e.sseEndpoint),
 		"oauth":          f.oauth(&e.oauth),
+		"prefix":         f.text(&e.prefix),
 		"metadata":       f.metadata(&e.category, &e.tags),
 	})("", n)
 	p.add(r, e, line, compiledField)

@@ -12,7 +12,7 @@ import (
 
 // An entry is a server as these catalogs describe it.
 type entry struct {
-	name, title, description, kind, image, user, sseEndpoint, category string
+	name, title, description, kind, image, user, sseEndpoint, category, prefix string
 
 	command, volumes, allowHosts, extraHosts, tags []string
 

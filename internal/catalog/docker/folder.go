@@ -49,7 +49,7 @@ func (p *parser) source(n *yaml.Node) {
 		"config": f.Optional(f.Loose(map[string]document.Read{
 			"secrets": f.secrets(&e.secrets), "env": f.variables(&e.env), "parameters": f.Optional(f.Object(&own.schema)),
 		})),
-		"oauth": f.oauth(&e.oauth), "remote": f.remote(&e.remote), "tools": f.tools(&e.tools),
+		"oauth": f.oauth(&e.oauth), "prefix": f.text(&e.prefix), "remote": f.remote(&e.remote), "tools": f.tools(&e.tools),
 	})("", n)
 	e.env = append(e.env, runEnv...)
 	if own.schema != nil {
