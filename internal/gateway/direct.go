@@ -139,7 +139,8 @@ func (s *session) silent() bool {
 	return !s.declared.can.Any() && era.Severity(s.level) < 0
 }
 
-// directModern answers a call of a client without sessions.
+// directModern answers a call of a client without sessions. What such a client
+// is asked is an answer, too.
 func (g *Gateway) directModern(ctx context.Context, v *Visit, req *mcp.CallToolRequest) (jsonrpc.Message, bool) {
 	m := v.messages[0]
 	meta := jsonrpc.Lookup(m.Params, "_meta")
@@ -147,7 +148,7 @@ func (g *Gateway) directModern(ctx context.Context, v *Visit, req *mcp.CallToolR
 		return jsonrpc.Message{}, false
 	}
 	capabilities := jsonrpc.Lookup(meta, era.MetaCapabilities)
-	if !decodes[mcp.ClientCapabilities](capabilities) || era.AbilitiesOf(capabilities).Any() {
+	if !decodes[mcp.ClientCapabilities](capabilities) {
 		return jsonrpc.Message{}, false
 	}
 	if who := jsonrpc.Lookup(meta, "io.modelcontextprotocol/clientInfo"); who != nil && !decodes[mcp.Implementation](who) {
