@@ -247,12 +247,17 @@ func TestProgress(t *testing.T) {
 					}
 				},
 			}), version)
-			params := &mcp.CallToolParams{Name: "one__slow", Meta: mcp.Meta{"progressToken": "mine"}}
-			_, err := session.CallTool(t.Context(), params)
-			check(t, err)
-			for want := 1.0; want <= 3; want++ {
-				if got := <-steps; got != want {
-					t.Errorf("progress %v, want %v", got, want)
+			for name, arguments := range map[string]map[string]any{
+				"one__slow":    {},
+				"execute_tool": {"server": "one", "tool": "slow", "arguments": map[string]any{}},
+			} {
+				params := &mcp.CallToolParams{Name: name, Arguments: arguments, Meta: mcp.Meta{"progressToken": "of " + name}}
+				_, err := session.CallTool(t.Context(), params)
+				check(t, err)
+				for want := 1.0; want <= 3; want++ {
+					if got := <-steps; got != want {
+						t.Errorf("progress %v of %s, want %v", got, name, want)
+					}
 				}
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/gateway"
 	"github.com/dockgate/dockgate/internal/sandbox"
+	"github.com/dockgate/dockgate/internal/upstream"
 )
 
 // BuiltIn is where a [Setting] comes from that nobody has made.
@@ -46,6 +47,7 @@ func Defaults() []Setting {
 	add("relay", DefaultRelay)
 	add("lists.servers", gateway.DefaultServers)
 	add("lists.tools", gateway.DefaultTools)
+	add("lists.tools_per_server", upstream.DefaultEntries)
 	add("lists.ttl", "0s")
 	add("share.idle", brief(DefaultShareIdle))
 	add("anticipate", true)

@@ -23,8 +23,8 @@ const (
 	// maxName is far more than the 128 characters that MCP allows (2025-11-25,
 	// server/tools, "Tool Names").
 	maxName = 1 << 10
-	// defaultEntries is more than any model can choose from.
-	defaultEntries = 1000
+	// DefaultEntries is more than any model can choose from.
+	DefaultEntries = 1000
 )
 
 // An Offer is all that a server lists. Its entries are the bytes that the

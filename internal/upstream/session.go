@@ -73,7 +73,7 @@ type Options struct {
 	// [jsonrpc.DefaultLimit] if zero.
 	MaxLine int
 	// MaxEntries is how many tools, prompts, resources and resource templates
-	// an offer has at most, of each kind; 1,000 if zero.
+	// an offer has at most, of each kind; [DefaultEntries] if zero.
 	MaxEntries int
 	// Logger receives what is tolerated, at debug level; nil discards it.
 	Logger *slog.Logger
@@ -193,7 +193,7 @@ func Connect(ctx context.Context, stream io.ReadWriteCloser, options Options) (*
 		s.declaredByCalls = s.declared
 	}
 	if s.maxEntries <= 0 {
-		s.maxEntries = defaultEntries
+		s.maxEntries = DefaultEntries
 	}
 	err := s.introduce(options.Client)
 	if err == nil {
