@@ -1,6 +1,11 @@
-// Package daemon puts the parts together: it reads the configuration, opens
-// the state folder, and wires planner, approvals, fleet and gateway. It holds
-// the order in which they start and stop.
+// Package daemon puts the parts together: it opens the state folder, wires
+// planner, approvals, fleet and gateway, and serves clients with them.
+//
+// It decides in which order the parts start and stop, and when what holds is
+// worked out anew: a mistake in any file changes nothing, and calls under way go
+// on as they began. It refuses to start without the audit record, and to let
+// everybody in where other machines may reach it. Whatever it has started has
+// ended when Close returns.
 //
 // The command line uses the same parts, without serving anybody.
 package daemon

@@ -36,7 +36,8 @@ func (p Package) ref() string {
 // ParsePackage reads a reference of a package; ok is false if it is another's.
 func ParsePackage(ref string) (p Package, ok bool) {
 	encoded, ok := strings.CutPrefix(ref, packagePrefix)
-	return p, ok && json.Unmarshal([]byte(encoded), &p) == nil
+	ok = ok && json.Unmarshal([]byte(encoded), &p) == nil
+	return p, ok
 }
 
 // ParseContainer returns the container in a reference of one that the user

@@ -6,7 +6,8 @@
 // narrowed, for everybody and for each role. It refuses a project's source
 // outside of the project's folder, and every mistake in any of the files: then
 // nothing of it holds. It guarantees that a project takes away only, and that a
-// [Setup] does not change. It reads files, and starts and asks nothing.
+// [Setup] does not change. It reads files, asks the registries that the user
+// names, and starts nothing.
 package setup
 
 import (
