@@ -33,6 +33,9 @@ func (f *flags) listClients(cmd *cobra.Command, out output) error {
 	if err != nil {
 		return err
 	}
+	if options.Outside != nil && options.Outside.Home == "" {
+		return &insideError{}
+	}
 	machine := machineOf(options)
 	var all []listedClient
 	for _, c := range client.Known() {

@@ -176,15 +176,15 @@ func findClient(name string) (client.Client, error) {
 }
 
 // An insideError is a client's configuration asked of a gateway in a container.
-type insideError struct{ client string }
+type insideError struct{ client string } // empty is any
 
 func (e *insideError) Error() string {
-	return "the configuration of " + e.client + " is on the host, and this is a container"
+	return "the configuration of " + first(e.client, "MCP clients") + " is on the host, and this is a container"
 }
 
 // Hint says how the entry gets there.
 func (e *insideError) Hint() string {
-	return "put in by hand what this prints: docker run --rm " + outside.Image + " connect " + e.client + " --print"
+	return "put in by hand what this prints: " + strings.Join(strings.Fields("dockgate connect "+e.client+" --print"), " ")
 }
 
 func (f *flags) connect(cmd *cobra.Command, own connectFlags, name string) error {

@@ -40,7 +40,7 @@ none; DEMO_YES=1 gives it.` + exits,
   DEMO_YES=1 dockgate demo`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			dir, err := os.MkdirTemp("", "dockgate-demo-*")
+			dir, err := f.demoFolder()
 			if err != nil {
 				return err
 			}
@@ -53,6 +53,19 @@ none; DEMO_YES=1 gives it.` + exits,
 			return stage.play(cmd.Context())
 		},
 	}
+}
+
+// demoFolder makes a folder that goes with the demo: in the image, which has no
+// other, below the state folder.
+func (f *flags) demoFolder() (string, error) {
+	options, err := f.around()
+	if err != nil || options.Outside == nil {
+		return os.MkdirTemp("", "dockgate-demo-*")
+	}
+	if err := os.MkdirAll(options.State, 0o700); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(options.State, "demo-*")
 }
 
 // A stage is where the demo plays.

@@ -86,7 +86,7 @@ Adding runs nothing and approves nothing.` + exits,
 			}
 			err = out.print(cmd, sources, func() error { return printSources(cmd, sources) })
 			if err == nil && !slices.ContainsFunc(sources, func(s importedSource) bool { return !s.Missing }) {
-				err = errors.New("none of the sources is there")
+				err = &noSourceError{inside: options.Outside != nil && options.Outside.Home == ""}
 			}
 			return err
 		},
@@ -94,6 +94,21 @@ Adding runs nothing and approves nothing.` + exits,
 	cmd.Flags().BoolVar(&write, "write", false, "add the servers to your own catalog")
 	out.flag(cmd)
 	return cmd
+}
+
+// A noSourceError says that there is nothing to import.
+type noSourceError struct {
+	inside bool // a container that does not see the home folder
+}
+
+func (e *noSourceError) Error() string { return "none of the sources is there" }
+
+// Hint says how to see more, where more could be seen.
+func (e *noSourceError) Hint() string {
+	if !e.inside {
+		return ""
+	}
+	return `this is a container that does not see your home folder: put -v "$HOME:$HOME:ro" -e "DOCKGATE_HOST_HOME=$HOME" --cap-add DAC_READ_SEARCH after "docker run"`
 }
 
 func sourceTypes() []string {

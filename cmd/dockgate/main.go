@@ -131,9 +131,9 @@ func addGroup(root *cobra.Command, id string, commands ...*cobra.Command) {
 	}
 }
 
-// checkUsage makes every mistake in the arguments of a command a
-// [usageError], and gives commands that only hold others an answer to names
-// that they do not have.
+// checkUsage makes every mistake in the arguments of a command, and flags that
+// do not go together, a [usageError], and gives commands that only hold others an
+// answer to names that they do not have.
 func checkUsage(cmd *cobra.Command) {
 	for _, child := range cmd.Commands() {
 		checkUsage(child)
@@ -147,6 +147,9 @@ func checkUsage(cmd *cobra.Command) {
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		err := check(cmd, args)
+		if err == nil {
+			err = cmd.ValidateFlagGroups()
+		}
 		var usage *usageError
 		if err == nil || errors.As(err, &usage) {
 			return err

@@ -86,7 +86,11 @@ latest.` + exits,
 			}
 			in, out := stdio()
 			if isTerminal(in) {
-				tell(cmd, "serving MCP on this terminal; an MCP client starts it by itself after: dockgate connect CLIENT")
+				how := "after: dockgate connect CLIENT"
+				if options.Outside != nil {
+					how = "with what this prints in its configuration: dockgate connect --print"
+				}
+				tell(cmd, "serving MCP on this terminal; an MCP client starts it by itself %s", how)
 			}
 			return d.Serve(cmd.Context(), in, out)
 		},

@@ -132,7 +132,7 @@ func (s *starter) dial(ctx context.Context) (net.Conn, error) {
 	if connection, err := (&net.Dialer{}).DialContext(ctx, "unix", s.socket); err == nil {
 		return connection, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("the shared gateway did not start within %v; see %s", startTime, logIn(s.state)))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("the shared gateway did not start within %v; see %s, with: dockgate logs --gateway", startTime, logIn(s.state)))
 	defer cancel()
 	lock := flock.New(filepath.Join(s.state, "gateway.start.lock"), flock.SetPermissions(0o600))
 	if _, err := lock.TryLockContext(ctx, startPause); err != nil {
@@ -157,7 +157,7 @@ func (s *starter) dial(ctx context.Context) (net.Conn, error) {
 		case err := <-ended:
 			// The one before may have been about to end, and in its way.
 			if ended = nil; err != nil && !isCode(err, exitOther) {
-				return nil, fmt.Errorf("start the shared gateway: %w; see %s", err, logIn(s.state))
+				return nil, fmt.Errorf("start the shared gateway: %w; see %s, with: dockgate logs --gateway", err, logIn(s.state))
 			}
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)

@@ -13,7 +13,7 @@ func stateOnly() []string {
 
 // needsEngine are the commands that need the engine, or look at the host.
 func needsEngine() []string {
-	return []string{"add", "demo", "doctor", "execute", "explain", "images", "plan", "ps", "serve", "stats", "stop", "update"}
+	return []string{"add", "connect", "demo", "doctor", "execute", "explain", "images", "plan", "ps", "serve", "stats", "stop", "update"}
 }
 
 // Phrase returns a text in which the commands of dockgate are those that a
