@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -159,8 +160,9 @@ func (e *Engine) startTwin(ctx context.Context, options client.ContainerCreateOp
 	waiting, forget := context.WithCancel(ctx)
 	exits := e.client.ContainerWait(waiting, created.ID, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
 	ended := make(chan error, 1)
-	// Nothing waits for this goroutine: it ends with ctx, or with the gateway.
-	go func() {
+	// If all goes well nothing waits for this: it ends with ctx, or the gateway.
+	var watch sync.WaitGroup
+	watch.Go(func() {
 		defer forget()
 		var how error
 		select {
@@ -172,7 +174,7 @@ func (e *Engine) startTwin(ctx context.Context, options client.ContainerCreateOp
 			how = e.said(err)
 		}
 		ended <- errors.Join(how, lock.file.Close())
-	}()
+	})
 	_, err = e.client.ContainerStart(lasting, created.ID, client.ContainerStartOptions{})
 	if err = cmp.Or(err, ctx.Err()); err == nil {
 		return ended, nil
@@ -181,7 +183,7 @@ func (e *Engine) startTwin(ctx context.Context, options client.ContainerCreateOp
 	defer end()
 	err = errors.Join(e.said(err), e.remove(undoing, created.ID))
 	forget()
-	_ = <-ended // it has unlocked
+	watch.Wait() // it has unlocked
 	return nil, err
 }
 
