@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -184,26 +183,15 @@ func secretsOf(s client.Server, entry catalog.Server, around catalog.Surrounding
 // intoCatalog adds servers to the user's own catalog. One whose name another
 // server has there stays with the client.
 func (a *adoption) intoCatalog(options daemon.Options, candidates []candidate) ([]candidate, error) {
-	path := options.OwnCatalog
-	origin := catalog.Origin{Catalog: path, Kind: catalog.User}
-	before, err := os.ReadFile(path) //nolint:gosec // the user's own folder
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("own catalog: %w", err)
-	}
 	entries := make([]catalog.Server, len(candidates))
 	for i, found := range candidates {
 		entries[i] = found.entry
 	}
-	after, kept, err := native.Add(origin, before, entries)
+	after, _, err := addToOwn(options.OwnCatalog, entries)
 	if err != nil {
 		return nil, err
 	}
-	if !bytes.Equal(before, after) && len(kept) < len(entries) {
-		if err := replaceFile(path, after); err != nil {
-			return nil, fmt.Errorf("own catalog: %w", err)
-		}
-	}
-	now, err := catalog.Parse(origin, after)
+	now, err := catalog.Parse(ownOrigin(options.OwnCatalog), after)
 	if err != nil {
 		return nil, err
 	}

@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/catalog"
-	"github.com/dockgate/dockgate/internal/catalog/native"
 	"github.com/dockgate/dockgate/internal/catalog/source"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/setup"
@@ -182,17 +180,9 @@ func writeSources(options daemon.Options, sources []importedSource) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	path := options.OwnCatalog
-	before, err := os.ReadFile(path) //nolint:gosec // the user's own folder
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("own catalog: %w", err)
-	}
-	after, kept, err := native.Add(catalog.Origin{Catalog: path, Kind: catalog.User}, before, entries)
+	_, kept, err := addToOwn(options.OwnCatalog, entries)
 	if err != nil {
 		return err
-	}
-	if err := replaceFile(path, after); err != nil {
-		return fmt.Errorf("own catalog: %w", err)
 	}
 	for _, s := range sources {
 		for n := range s.Servers {
@@ -206,27 +196,6 @@ func writeSources(options daemon.Options, sources []importedSource) error {
 				i.Written = "already there"
 			}
 		}
-	}
-	return nil
-}
-
-// replaceFile writes a file so that it is the old one or the new one, whatever
-// happens.
-func replaceFile(path string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	made, err := os.CreateTemp(filepath.Dir(path), ".servers-*.yaml")
-	if err != nil {
-		return err
-	}
-	_, err = made.Write(data)
-	err = errors.Join(err, made.Sync(), made.Close())
-	if err == nil {
-		err = os.Rename(made.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(made.Name()))
 	}
 	return nil
 }
