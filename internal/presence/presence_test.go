@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/dockgate/dockgate/internal/presence"
 	"github.com/dockgate/dockgate/internal/store"
 )
@@ -37,28 +39,37 @@ func running(t *testing.T, db *store.DB) []string {
 
 // Who has not said for long that it runs is dropped for good.
 func TestRunning(t *testing.T) {
-	db, here := open(t), presence.New(1)
-	if got := running(t, db); len(got) != 0 {
-		t.Errorf("Running() = %q before anybody said so, want none", got)
+	db := open(t)
+	for id, seen := range map[string]time.Time{
+		"gone": time.Now().Add(-time.Hour), "b": time.Now().Add(time.Hour), "a": time.Now().Add(time.Hour),
+	} {
+		if err := db.SetFact(t.Context(), "gateway/"+id, presence.Presence{ID: id, Seen: seen}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	gone := presence.Presence{ID: "gone", Seen: time.Now().Add(-time.Hour)}
-	if err := db.SetFact(t.Context(), "gateway/gone", gone); err != nil {
-		t.Fatal(err)
+	if diff := cmp.Diff([]string{"a", "b"}, running(t, db)); diff != "" {
+		t.Errorf("Running() (-want +got):\n%s", diff)
 	}
-	if err := here.Tell(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
-	if got := running(t, db); len(got) != 1 || got[0] != here.ID {
-		t.Errorf("Running() = %q, want %s alone", got, here.ID)
-	}
-	if facts, err := db.Facts(t.Context(), "gateway/"); err != nil || len(facts) != 1 {
+	if facts, err := db.Facts(t.Context(), "gateway/"); err != nil || len(facts) != 2 {
 		t.Errorf("kept %v, %v, want what is gone dropped", facts, err)
 	}
-	if err := here.End(t.Context(), db); err != nil {
-		t.Fatal(err)
+}
+
+// What is told is there for others to read until its end.
+func TestTell(t *testing.T) {
+	db, here := open(t), presence.New(1)
+	kept := func() int {
+		facts, err := db.Facts(t.Context(), "gateway/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(facts)
 	}
-	if got := running(t, db); len(got) != 0 {
-		t.Errorf("Running() = %q after the end, want none", got)
+	if err := here.Tell(t.Context(), db); err != nil || kept() != 1 || here.Seen.IsZero() {
+		t.Errorf("Tell() = %v, with %d presences, seen %v, want one that was seen", err, kept(), here.Seen)
+	}
+	if err := here.End(t.Context(), db); err != nil || kept() != 0 {
+		t.Errorf("End() = %v, with %d presences, want none", err, kept())
 	}
 }
 
