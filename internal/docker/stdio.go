@@ -17,8 +17,9 @@ import (
 
 const (
 	// unread is how much of its stdout a container is ahead of its reader
-	// before it has to wait.
-	unread = 256 << 10
+	// before it has to wait. It is what a pipe keeps its buffer for: a new one
+	// for each burst of a large result costs more than all copies of it.
+	unread = pipe.Keep
 	// readSize is how much is taken from the connection at once.
 	readSize = 32 << 10
 )

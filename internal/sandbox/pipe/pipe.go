@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// keep is the largest buffer that an empty pipe holds on to.
-const keep = 64 << 10
+// Keep is the largest buffer, in bytes, that an empty pipe holds on to.
+const Keep = 64 << 10
 
 // A Pipe carries bytes from its writer to its reader. All methods may be
 // called from any goroutine.
@@ -68,11 +68,17 @@ func (p *Pipe) Write(b []byte) (int, error) {
 }
 
 // append adds b to the unread bytes, moving them to the front first where
-// that saves growing.
+// that saves growing. The buffer does not grow past the limit, which is the
+// most that it holds.
 func (p *Pipe) append(b []byte) {
 	if p.off > 0 && len(p.buf)+len(b) > cap(p.buf) {
 		n := copy(p.buf, p.buf[p.off:])
 		p.buf, p.off = p.buf[:n], 0
+	}
+	if need := len(p.buf) + len(b); need > cap(p.buf) && need <= p.limit {
+		grown := make([]byte, len(p.buf), min(max(need, 2*cap(p.buf)), p.limit))
+		copy(grown, p.buf)
+		p.buf = grown
 	}
 	p.buf = append(p.buf, b...)
 }
@@ -106,7 +112,7 @@ func (p *Pipe) Read(b []byte) (int, error) {
 // empty forgets all bytes, and the buffer if a burst has made it large.
 func (p *Pipe) empty() {
 	p.off = 0
-	if cap(p.buf) > keep {
+	if cap(p.buf) > Keep {
 		p.buf = nil
 		return
 	}

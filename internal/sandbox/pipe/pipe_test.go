@@ -112,6 +112,25 @@ func TestReadAfterTheEnd(t *testing.T) {
 	}
 }
 
+// A burst that fills the pipe must not cost a buffer each time.
+func TestPipeKeepsItsBuffer(t *testing.T) {
+	p := pipe.New(pipe.Keep)
+	part, got := make([]byte, pipe.Keep/2), make([]byte, pipe.Keep)
+	allocations := testing.AllocsPerRun(100, func() {
+		for range 2 {
+			if _, err := p.Write(part); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n, err := p.Read(got); n != pipe.Keep || err != nil {
+			t.Fatalf("Read() = %d, %v, want %d, nil", n, err, pipe.Keep)
+		}
+	})
+	if allocations != 0 {
+		t.Errorf("a burst of %d bytes makes %v allocations, want 0", pipe.Keep, allocations)
+	}
+}
+
 func TestTail(t *testing.T) {
 	long := strings.Repeat("x", pipe.TailSize)
 	tests := []struct {
