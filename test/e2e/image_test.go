@@ -84,11 +84,19 @@ func newHome(t *testing.T, api *client.Client, gateway string) home {
 	}
 	t.Cleanup(func() {
 		within(t, 20*time.Second, "no container uses the volume", func() bool { return len(h.gateways(t, api)) == 0 })
-		if _, err := api.VolumeRemove(context.WithoutCancel(t.Context()), h.volume, client.VolumeRemoveOptions{}); err != nil {
-			t.Error(err)
-		}
+		removeVolume(t, api, h.volume)
 	})
 	return h
+}
+
+// removeVolume removes a volume. For a moment the engine takes it to be used by
+// a container that it lists no more.
+func removeVolume(t *testing.T, api *client.Client, name string) {
+	t.Helper()
+	within(t, 20*time.Second, "the volume goes", func() bool {
+		_, err := api.VolumeRemove(context.WithoutCancel(t.Context()), name, client.VolumeRemoveOptions{})
+		return err == nil
+	})
 }
 
 // gateways returns the ids of the containers that use the volume.

@@ -71,9 +71,7 @@ func eachForm(t *testing.T, test func(t *testing.T, s sharing)) {
 		write(t, filepath.Join(home, ".config", "dockgate", "config.yaml"), "share: {idle: 2s}\ncatalogs: ["+catalog+"]\n")
 		t.Cleanup(func() {
 			within(t, time.Minute, "no container uses the volume", func() bool { return len(f.using(t)) == 0 })
-			if _, err := api.VolumeRemove(context.WithoutCancel(t.Context()), f.volume, client.VolumeRemoveOptions{}); err != nil {
-				t.Error(err)
-			}
+			removeVolume(t, api, f.volume)
 		})
 		test(t, sharing{form: f, server: f.server, home: home})
 	})
