@@ -81,6 +81,40 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// The table that the README shows is the one above.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "| floor | package | what it is |\n|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	got := make([][]string, len(floors()))
+	floor := 0
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 {
+			t.Fatalf("a row without three cells: %s", line)
+		}
+		if number := strings.TrimSpace(cells[1]); number != "" {
+			if floor, err = strconv.Atoi(number); err != nil || floor >= len(got) {
+				t.Fatalf("floor %s, want one below %d", number, len(got))
+			}
+		}
+		for name := range strings.SplitSeq(cells[2], ",") {
+			room, _, _ := strings.Cut(strings.Trim(name, " `"), "/")
+			if !slices.Contains(got[floor], room) {
+				got[floor] = append(got[floor], room)
+			}
+		}
+	}
+	for floor, want := range floors() {
+		if rooms := slices.Sorted(slices.Values(got[floor])); !slices.Equal(rooms, slices.Sorted(slices.Values(want))) {
+			t.Errorf("floor %d of the README has %q, want %q", floor, rooms, want)
+		}
+	}
+}
+
 func TestJudge(t *testing.T) {
 	tests := []struct {
 		pkg     string
