@@ -118,7 +118,7 @@ func TestFirstManifest(t *testing.T) {
 				t.Errorf("secrets of github (-want +got):\n%s", diff)
 			}
 		case "google-drive":
-			if len(s.Secrets) != 1 || !s.Secrets[0].File || s.Secrets[0].Env != "GOOGLE_CREDENTIALS" {
+			if len(s.Secrets) != 1 || !s.Secrets[0].File || s.Secrets[0].Env != "GDRIVE_CREDENTIALS_PATH" || s.Secrets[0].From != "GOOGLE_CREDENTIALS" {
 				t.Errorf("secrets of google-drive = %+v, want the path of a file", s.Secrets)
 			}
 		}
