@@ -14,14 +14,15 @@ import (
 // runRegistry is "registry FILE NAME...", which starts a registry of the
 // official kind with the records of the file, as its published schema has
 // them, and puts its URL in the place of REGISTRY in the other files and into
-// the variable REGISTRY. "registry" alone ends it.
+// the variable REGISTRY. From "registry" alone on it is out of order: it keeps
+// its port, so that nobody else answers there.
 func runRegistry(ts *testscript.TestScript, neg bool, args []string) {
 	l := ts.Value("line").(*line)
 	if neg {
 		ts.Fatalf("usage: registry [FILE NAME...]")
 	}
 	if len(args) == 0 {
-		l.registry.Close()
+		l.registryDown.Store(true)
 		return
 	}
 	var records []struct {
@@ -70,10 +71,16 @@ func runRegistry(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		http.NotFound(w, r)
 	})
-	l.registry = httptest.NewServer(mux)
-	ts.Defer(l.registry.Close)
-	ts.Setenv("REGISTRY", l.registry.URL)
+	registry := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if l.registryDown.Load() {
+			http.Error(w, "out of order", http.StatusServiceUnavailable)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	ts.Defer(registry.Close)
+	ts.Setenv("REGISTRY", registry.URL)
 	for _, file := range args[1:] {
-		ts.Check(os.WriteFile(ts.MkAbs(file), []byte(strings.ReplaceAll(ts.ReadFile(file), "REGISTRY", l.registry.URL)), 0o600))
+		ts.Check(os.WriteFile(ts.MkAbs(file), []byte(strings.ReplaceAll(ts.ReadFile(file), "REGISTRY", registry.URL)), 0o600))
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -150,8 +150,8 @@ type line struct {
 	client  *visitor
 	result  chan string
 	website *website
-	// registry is of the official kind.
-	registry *httptest.Server
+	// registryDown says that the registry is out of order.
+	registryDown atomic.Bool
 }
 
 func connected(ts *testscript.TestScript) *line {

@@ -17,7 +17,12 @@ import (
 // nobody's entry.
 func TestRegistrySource(t *testing.T) {
 	var asked atomic.Int64
+	var down atomic.Bool // it keeps its port, so that nobody else answers there
 	registry := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			http.Error(w, "out of order", http.StatusServiceUnavailable)
+			return
+		}
 		if r.URL.Path != "/v0/servers" || r.URL.Query().Get("search") != "clock" {
 			http.NotFound(w, r)
 			return
@@ -66,7 +71,7 @@ discovery:
 	if got := image(read(t, in), "example.clock"); got != "example/clock:2" {
 		t.Errorf("the image after a reload = %q, want example/clock:2", got)
 	}
-	registry.Close()
+	down.Store(true)
 	if got := image(read(t, in), "example.clock"); got != "example/clock:2" {
 		t.Errorf("the image without the registry = %q, want what was kept", got)
 	}
