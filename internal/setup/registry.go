@@ -12,7 +12,7 @@ import (
 const (
 	// registryTime is how long all answers of a registry may take, when nothing
 	// else waits for it but the start of the gateway.
-	registryTime = 3 * time.Second
+	registryTime = 10 * time.Second
 	// registryStart is how old an answer may be when a gateway starts. While it
 	// runs it asks again as the configuration says.
 	registryStart = 24 * time.Hour
