@@ -157,6 +157,9 @@ func (c *Caller) listed(ctx context.Context, r Request, made plan.Plan, info ups
 	for _, reason := range offer.Refused {
 		c.Logger.WarnContext(ctx, "tool left out", "server", r.Server, "err", reason)
 	}
+	for _, reason := range offer.Missing {
+		c.Logger.WarnContext(ctx, "list left out", "server", r.Server, "err", reason)
+	}
 	for _, list := range offer.Cut {
 		c.Logger.WarnContext(ctx, "list is too long and was cut", "server", r.Server, "list", list)
 	}

@@ -40,6 +40,9 @@ type Offer struct {
 	Cut []string
 	// Refused says what is wrong with entries that were left out.
 	Refused []error
+	// Missing are the answers of a server that fails to list what it announces,
+	// its tools apart.
+	Missing []error
 }
 
 // ErrEndless is a list whose pages do not end: a cursor was repeated, or
@@ -47,8 +50,8 @@ type Offer struct {
 var ErrEndless = errors.New("list does not end")
 
 // Offer asks the server for every page of the lists that its capabilities
-// announce. A list that the server announces but does not know is empty,
-// except that of its tools.
+// announce. A list that the server announces but answers with an error is
+// empty, except that of its tools.
 func (s *Session) Offer(ctx context.Context) (Offer, error) {
 	var announced struct {
 		Tools     json.RawMessage `json:"tools"`
@@ -77,7 +80,10 @@ func (s *Session) Offer(ctx context.Context) (Offer, error) {
 		}
 		entries, cut, err := s.list(ctx, list.method, list.member, &left, &offer.Refused)
 		var refusal *jsonrpc.Error
-		if errors.As(err, &refusal) && refusal.Code == jsonrpc.CodeMethodNotFound && list.member != "tools" {
+		if errors.As(err, &refusal) && list.member != "tools" {
+			if refusal.Code != jsonrpc.CodeMethodNotFound { // which many do not know
+				offer.Missing = append(offer.Missing, fmt.Errorf("%s: %w", list.method, err))
+			}
 			continue
 		}
 		if err != nil {

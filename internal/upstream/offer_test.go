@@ -142,6 +142,31 @@ func TestOfferRefuses(t *testing.T) {
 	served()
 }
 
+// A server that fails to list what it announces beside its tools can be used.
+func TestOfferWithoutLists(t *testing.T) {
+	s, p := connect(t, options(upstream.Legacy))
+	played := start(func() {
+		p.play(`
+			> {"id":2,"method":"tools/list"}
+			< {"id":2,"result":{"tools":[{"name":"one"}]}}
+			> {"id":3,"method":"prompts/list"}
+			< {"id":3,"error":{"code":-32603,"message":"no database"}}
+			> {"id":4,"method":"resources/list"}
+			< {"id":4,"result":{"resources":[{"uri":"a:b"}]}}
+			> {"id":5,"method":"resources/templates/list"}
+			< {"id":5,"error":{"code":0,"message":"Unknown"}}
+		`)
+	})
+	got, err := s.Offer(t.Context())
+	if err != nil || len(got.Tools) != 1 || len(got.Resources) != 1 {
+		t.Errorf("Offer() = %+v, %v, want a tool and a resource", got, err)
+	}
+	if len(got.Missing) != 2 || !strings.Contains(got.Missing[0].Error(), "prompts/list: no database") {
+		t.Errorf("Missing = %v, want two lists", got.Missing)
+	}
+	played()
+}
+
 func TestOfferFailsWhole(t *testing.T) {
 	for _, answer := range []string{
 		`"error":{"code":-32601,"message":"no tools after all"}`,
