@@ -126,7 +126,7 @@ func (own executeFlags) execute(ctx context.Context, cmd *cobra.Command, d *daem
 	case failed == nil:
 		return own.say(cmd, append([]string{paintFor(cmd.OutOrStdout()).green("✓") + " Success", "", "Result:"}, indent(resultLines(result))...)...)
 	default:
-		err = own.say(cmd, paintFor(cmd.OutOrStdout()).red("✗")+" Error", "", "Code: "+clean(failed.Code), "Message: "+clean(failed.Message),
+		err = own.say(cmd, paintFor(cmd.OutOrStdout()).red("✗")+" Error", "", "Code: "+clean(failed.Code), "Message: "+strings.ReplaceAll(cleanLines(failed.Message), "\n", "\n  "),
 			"Server: "+clean(failed.Server), "Tool: "+clean(failed.Tool))
 	}
 	if err != nil {
