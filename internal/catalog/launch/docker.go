@@ -253,7 +253,7 @@ func (l *launcher) size(name, value string, to *int64) {
 // without a name.
 func (l *launcher) volume(value string) {
 	drive := ""
-	if len(value) > 2 && value[1] == ':' && (value[2] == '\\' || value[2] == '/') {
+	if hasDrive(value) && len(splitVolume(value)) > 2 {
 		drive, value = value[:2], value[2:]
 	}
 	pieces := splitVolume(value)
@@ -270,6 +270,12 @@ func (l *launcher) volume(value string) {
 	default:
 		l.unsupported("has the volume %s, want source:target[:ro]", drive+value)
 	}
+}
+
+// hasDrive reports that a path begins with a drive of Windows, such as C:\.
+func hasDrive(path string) bool {
+	letter := len(path) > 2 && ('a' <= path[0]|0x20 && path[0]|0x20 <= 'z')
+	return letter && path[1] == ':' && (path[2] == '\\' || path[2] == '/')
 }
 
 // splitVolume splits at colons that are not within ${…}.

@@ -367,7 +367,7 @@ func (l *launcher) file(runtime, file string, args []string) {
 }
 
 func isAbsolute(file string) bool {
-	return strings.HasPrefix(file, "/") || len(file) > 2 && file[1] == ':' && (file[2] == '\\' || file[2] == '/')
+	return strings.HasPrefix(file, "/") || hasDrive(file)
 }
 
 // clean takes dots out of a path of this machine; one of Windows stays.
