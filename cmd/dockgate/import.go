@@ -25,6 +25,8 @@ type importedSource struct {
 	Path    string     `json:"path"`
 	Missing bool       `json:"missing,omitempty"`
 	Servers []imported `json:"servers"`
+	// Problem says why it could not be read.
+	Problem string `json:"problem,omitempty"`
 }
 
 // An imported server is what an entry becomes.
@@ -56,7 +58,8 @@ keep them; without one, all of these are:
 
   ` + strings.Join(sourceTypes(), "\n  ") + `
 
-A source that is missing is shown and skipped.
+A source that is missing is shown and skipped; one with mistakes too, and then
+the command fails once it has done the others.
 
 With --write the servers that are enabled there are added to your own catalog,
 $XDG_CONFIG_HOME/dockgate/servers.yaml. One that it has already stays as it is.
@@ -73,7 +76,7 @@ Adding runs nothing and approves nothing.` + exits,
 			if err != nil {
 				return err
 			}
-			sources, err := readSources(cmd.Context(), options, args)
+			sources, unread, err := readSources(cmd.Context(), options, args)
 			if err != nil {
 				return err
 			}
@@ -86,7 +89,7 @@ Adding runs nothing and approves nothing.` + exits,
 			if err == nil && !slices.ContainsFunc(sources, func(s importedSource) bool { return !s.Missing }) {
 				err = &noSourceError{inside: options.Outside != nil && options.Outside.Home == ""}
 			}
-			return err
+			return errors.Join(err, unread)
 		},
 	}
 	cmd.Flags().BoolVar(&write, "write", false, "add the servers to your own catalog")
@@ -109,6 +112,22 @@ func (e *noSourceError) Hint() string {
 	return `this is a container that does not see your home folder: put -v "$HOME:$HOME:ro" -e "DOCKGATE_HOST_HOME=$HOME" --cap-add DAC_READ_SEARCH after "docker run"`
 }
 
+// An unreadError is what is wrong with sources that could not be read.
+type unreadError struct{ err error }
+
+func (e *unreadError) Error() string { return e.err.Error() }
+
+func (e *unreadError) Unwrap() error { return e.err }
+
+// Hint says how to go on: the files are those of other programs.
+func (e *unreadError) Hint() string {
+	var folder *source.FolderError
+	if errors.As(e.err, &folder) {
+		return folder.Hint()
+	}
+	return "nothing of these files was taken over; correct what is named there, and import again"
+}
+
 func sourceTypes() []string {
 	var names []string
 	for _, t := range source.Types() {
@@ -117,17 +136,18 @@ func sourceTypes() []string {
 	return names
 }
 
-// readSources reads every source; all mistakes in them are one error.
-func readSources(ctx context.Context, options daemon.Options, args []string) ([]importedSource, error) {
+// readSources reads every source. What could not be read is returned beside
+// the others, as one error, so that one client's mistake hides no other client.
+func readSources(ctx context.Context, options daemon.Options, args []string) (sources []importedSource, unread, err error) {
 	if len(args) == 0 {
 		args = sourceTypes()
 	}
 	files, err := setup.LoadFiles(ctx, options.Inputs)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	around := options.Around(files)
-	sources := []importedSource{}
+	sources = []importedSource{}
 	var failures []error
 	for _, arg := range args {
 		kind, places := "", []string{arg}
@@ -138,12 +158,16 @@ func readSources(ctx context.Context, options daemon.Options, args []string) ([]
 			read, err := readSource(ctx, place, around)
 			if err != nil {
 				failures = append(failures, err)
+				read.Problem = err.Error()
 			}
 			read.Type = kind
 			sources = append(sources, read)
 		}
 	}
-	return sources, errors.Join(failures...)
+	if len(failures) > 0 {
+		unread = &unreadError{err: errors.Join(failures...)}
+	}
+	return sources, unread, nil
 }
 
 func readSource(ctx context.Context, path string, around catalog.Surroundings) (importedSource, error) {
@@ -208,6 +232,9 @@ func printSources(cmd *cobra.Command, sources []importedSource) error {
 		}
 		if s.Missing {
 			title += ": not there, skipped"
+		}
+		if s.Problem != "" {
+			title += ": cannot be read, skipped"
 		}
 		if n > 0 && len(s.Servers)+len(sources[n-1].Servers) > 0 {
 			title = "\n" + title
