@@ -21,7 +21,8 @@ func newUpdate(f *flags) *cobra.Command {
 		Long: `Pull what the images of the named servers, or of all active ones, stand for
 now, and show what changes. What changed is asked for at the terminal, as
 "dockgate approve" does; without a terminal it is left for that. Until it is
-approved, the server does not start.` + exitsApproval,
+approved, the server does not start. One server that fails keeps no other from
+being updated; the command fails at the end.` + exitsApproval,
 		Example: `  dockgate update
   dockgate update fetch`,
 		Args:              cobra.ArbitraryArgs,
@@ -42,26 +43,41 @@ func update(cmd *cobra.Command, d *daemon.Daemon, names []string, expires *momen
 		}
 	}
 	var questions []approval.Question
+	var failures []error
 	for _, name := range names {
-		report, done := pullProgress(cmd, name)
-		found, err := d.Update(cmd.Context(), principal.Local, name, report)
-		if cleared := done(); err == nil {
-			err = cleared
+		question, err := renew(cmd, d, name)
+		if cmd.Context().Err() != nil {
+			return err
 		}
 		if err != nil {
-			return err
-		}
-		if err := printUpdate(cmd, name, found); err != nil {
-			return err
-		}
-		question, err := d.Ask(cmd.Context(), principal.Local, found.Plan)
-		if err != nil {
-			return err
+			failures = append(failures, err)
 		}
 		if question != nil {
 			questions = append(questions, *question)
 		}
 	}
+	return errors.Join(errors.Join(failures...), answer(cmd, d, questions, expires))
+}
+
+// renew updates one server, and returns what is to be asked about it; nil if
+// nothing is.
+func renew(cmd *cobra.Command, d *daemon.Daemon, name string) (*approval.Question, error) {
+	report, done := pullProgress(cmd, name)
+	found, err := d.Update(cmd.Context(), principal.Local, name, report)
+	if cleared := done(); err == nil {
+		err = cleared
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := printUpdate(cmd, name, found); err != nil {
+		return nil, err
+	}
+	return d.Ask(cmd.Context(), principal.Local, found.Plan)
+}
+
+// answer has questions answered at the terminal, or left if there is none.
+func answer(cmd *cobra.Command, d *daemon.Daemon, questions []approval.Question, expires *moment) error {
 	if len(questions) == 0 {
 		return nil
 	}
