@@ -213,8 +213,8 @@ func newConfigSources(f *flags) *cobra.Command {
 		Use:   "sources",
 		Short: "List where servers are described, and how many were found",
 		Long: `List where servers are described, in the order in which they are read: of two
-entries with one name the later one counts. A source that is not there is
-skipped.` + configExits,
+entries with one name the later one counts, but a project's only where nothing
+else has its name. A source that is not there is skipped.` + configExits,
 		Example: `  dockgate config sources
   dockgate config sources --json`,
 		Args:        cobra.NoArgs,

@@ -17,18 +17,33 @@ import (
 )
 
 // LoadCatalog reads the built-in catalog, the user's own and those of the
-// configuration, of which later ones win. A file may be in any format that
-// can be read.
+// configuration, of which later ones win, and of a project what nobody else has
+// a name for. A file may be in any format that can be read.
 func LoadCatalog(ctx context.Context, in Inputs) (*catalog.Catalog, []catalog.Note, error) {
 	files, err := LoadFiles(ctx, in)
 	if err != nil {
 		return nil, nil, err
 	}
-	merged, notes := catalog.Merge(files...)
+	merged, notes := merge(files)
 	return merged, notes, nil
 }
 
-// LoadFiles reads what [LoadCatalog] merges.
+// merge makes one catalog of files. A project's are at the bottom, wherever
+// they were read: servers are added by name, so an entry that could take the
+// name of one that the user has added would be active without being chosen.
+func merge(files []catalog.File) (*catalog.Catalog, []catalog.Note) {
+	ranked := make([]catalog.File, 0, len(files))
+	for _, projects := range []bool{true, false} {
+		for _, file := range files {
+			if projects == (file.Origin.Kind == catalog.Project) {
+				ranked = append(ranked, file)
+			}
+		}
+	}
+	return catalog.Merge(ranked...)
+}
+
+// LoadFiles reads what [LoadCatalog] merges, in the order of [Places].
 func LoadFiles(ctx context.Context, in Inputs) ([]catalog.File, error) {
 	projects, err := in.projects()
 	if err != nil {
@@ -73,7 +88,8 @@ func (p Place) File() string {
 }
 
 // Places returns where servers are described, in the order in which they are
-// read: later ones win. The error joins all mistakes in them.
+// read: later ones win, but for a project's, which win over nothing else. The
+// error joins all mistakes in them.
 func Places(ctx context.Context, in Inputs) ([]Place, error) {
 	projects, err := in.projects()
 	if err != nil {
@@ -151,9 +167,8 @@ func (in Inputs) readPlace(ctx context.Context, place *Place, before []catalog.F
 }
 
 // places are what is read on top of the built-in catalog: what registries
-// elsewhere have, then what projects and the local registries say, of which
-// the project's is trusted least, then the user's own catalog and those of the
-// configuration.
+// elsewhere have, then what projects and the local registries say, then the
+// user's own catalog and those of the configuration.
 func (in Inputs) places(projects []policy.Project) []Place {
 	places := in.registries()
 	for i := range projects {
@@ -230,7 +245,7 @@ func (in Inputs) Around(files []catalog.File) catalog.Surroundings {
 	return catalog.Surroundings{
 		OS: runtime.GOOS, Home: in.Home, Dir: in.Dir, Env: in.Env, Stat: os.Stat,
 		Known: func(name string) (catalog.Server, bool) {
-			merged, _ := catalog.Merge(files...)
+			merged, _ := merge(files)
 			entry, err := merged.Server(name)
 			return entry, err == nil
 		},

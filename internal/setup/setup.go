@@ -5,9 +5,9 @@
 // which of them are to be used, and how far quotas, rules and lists are
 // narrowed, for everybody and for each role. It refuses a project's source
 // outside of the project's folder, and every mistake in any of the files: then
-// nothing of it holds. It guarantees that a project takes away only, and that a
-// [Setup] does not change. It reads files, asks the registries that the user
-// names, and starts nothing.
+// nothing of it holds. It guarantees that a project takes away only, that what
+// it adds takes nobody's name, and that a [Setup] does not change. It reads
+// files, asks the registries that the user names, and starts nothing.
 package setup
 
 import (
@@ -79,7 +79,7 @@ func Read(ctx context.Context, in Inputs, parsed *Parsed) (*Setup, error) {
 		return nil, err
 	}
 	s := &Setup{Config: in.Config, projects: projects, Places: read.places, Configured: read.configured()}
-	s.Catalog, s.Notes = catalog.Merge(read.files...)
+	s.Catalog, s.Notes = merge(read.files)
 	for _, name := range in.Servers {
 		if _, err := s.Catalog.Server(name); err != nil {
 			return nil, err

@@ -231,6 +231,41 @@ func TestProjectSources(t *testing.T) {
 	}
 }
 
+// What a project calls by a name of the built-in catalog or of the user takes
+// nobody's place: who has added that name has not added the project's.
+func TestProjectTakesNoName(t *testing.T) {
+	const others = "{demo: {image: x/y, network: full}, notes: {image: x/y}, own: {image: a/b}}"
+	tests := []struct{ name, user, file, content string }{
+		{"inline", "", "dockgate.yaml", "discovery: {servers: " + others + "}"},
+		{"a source of the project", "", "dockgate.yaml", "discovery: {sources: [{type: custom, path: ./more.yaml}]}"},
+		{"a client's file in the project", "discovery: {sources: [{type: cursor}]}", ".cursor/mcp.json", `{"mcpServers": {
+			"demo": {"command": "docker", "args": ["run", "-i", "x/y"]}, "notes": {"command": "docker", "args": ["run", "-i", "x/y"]},
+			"own": {"command": "docker", "args": ["run", "-i", "a/b"]}}}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := inputs(t)
+			write(t, filepath.Join(in.Dir, "more.yaml"), "version: 1\nservers: "+others+"\n")
+			write(t, filepath.Join(in.Dir, tt.file), tt.content)
+			s := read(t, configured(t, in, tt.user))
+			for name, want := range map[string]catalog.OriginKind{"demo": catalog.BuiltIn, "notes": catalog.User, "own": catalog.Project} {
+				if entry, err := s.Catalog.Server(name); err != nil || entry.Origin.Kind != want {
+					t.Errorf("Server(%s) is of %v, %v, want %s", name, entry.Origin, err, want)
+				}
+			}
+			said := map[string]catalog.OriginKind{}
+			for _, note := range s.Notes {
+				if note.Kind == "server" && note.Loser.Kind == catalog.Project {
+					said[note.Name] = note.Winner.Kind
+				}
+			}
+			if diff := cmp.Diff(map[string]catalog.OriginKind{"demo": catalog.BuiltIn, "notes": catalog.User}, said); diff != "" {
+				t.Errorf("Notes of the project's servers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // A client's own file in the project is the project's, though the user names
 // the client.
 func TestSourceInProject(t *testing.T) {
