@@ -62,7 +62,7 @@ type Engine struct {
 	state     string
 	dir       string
 	log       *slog.Logger
-	oom       *oomWatch
+	ends      *endWatch
 
 	mu sync.Mutex
 	// closed engines start nothing.
@@ -112,7 +112,7 @@ func Connect(_ context.Context, o Options) (*Engine, error) {
 		state:     o.State,
 		dir:       dir,
 		log:       log,
-		oom:       newOOMWatch(api, log),
+		ends:      newEndWatch(api, log),
 		live:      make(map[string]sandbox.Process),
 		groups:    make(map[*group]struct{}),
 		logs:      make(map[string]*logFile),
@@ -162,7 +162,7 @@ func (e *Engine) stopAll() error {
 		all.Go(func() { errs[i] = p.Close() })
 	}
 	all.Wait()
-	e.oom.close()
+	e.ends.close()
 	return errors.Join(errs...)
 }
 

@@ -17,33 +17,35 @@ const (
 	reconnectMost  = 5 * time.Second
 )
 
-// An oomWatch listens to the engine for containers that passed their memory
-// limit. There is one for all containers, from the first start on. The
+// An endWatch listens to the engine for what decides how the end of a container is
+// to be read: that it passed its memory limit, or that somebody had the engine
+// send it a signal. There is one for all containers, from the first start on. The
 // engine's state of a container would say it too, but a container that is
 // removed on its exit may be gone before it is asked for.
-type oomWatch struct {
+type endWatch struct {
 	client *client.Client
 	log    *slog.Logger
 
 	mu       sync.Mutex
-	watched  map[string]*oomSeen
+	watched  map[string]omens
 	ready    chan struct{} // closed once the engine has been listened to, or could not be; nil before the first start
 	stop     context.CancelFunc
 	listener sync.WaitGroup
 }
 
-type oomSeen struct {
-	seen chan struct{}
-	once sync.Once
+// The omens of a container's end. Each channel holds one token.
+type omens struct {
+	full   chan struct{} // it passed its memory limit
+	signal chan struct{} // the engine was asked to send it a signal
 }
 
-func newOOMWatch(api *client.Client, log *slog.Logger) *oomWatch {
-	return &oomWatch{client: api, log: log, watched: make(map[string]*oomSeen)}
+func newEndWatch(api *client.Client, log *slog.Logger) *endWatch {
+	return &endWatch{client: api, log: log, watched: make(map[string]omens)}
 }
 
 // start begins to listen, the first time, and returns a channel that is closed
 // as soon as no event is missed any more.
-func (w *oomWatch) start(ctx context.Context) <-chan struct{} {
+func (w *endWatch) start(ctx context.Context) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ready == nil {
@@ -55,22 +57,22 @@ func (w *oomWatch) start(ctx context.Context) <-chan struct{} {
 	return w.ready
 }
 
-// watch returns a channel that is closed when the container passes its limit.
-func (w *oomWatch) watch(id string) <-chan struct{} {
+// watch returns what will be told of the container.
+func (w *endWatch) watch(id string) omens {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	seen := &oomSeen{seen: make(chan struct{})}
+	seen := omens{full: make(chan struct{}, 1), signal: make(chan struct{}, 1)}
 	w.watched[id] = seen
-	return seen.seen
+	return seen
 }
 
-func (w *oomWatch) forget(id string) {
+func (w *endWatch) forget(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.watched, id)
 }
 
-func (w *oomWatch) close() {
+func (w *endWatch) close() {
 	w.mu.Lock()
 	if w.stop != nil {
 		w.stop()
@@ -79,18 +81,24 @@ func (w *oomWatch) close() {
 	w.listener.Wait()
 }
 
-func (w *oomWatch) note(id string) {
+func (w *endWatch) note(id string, action events.Action) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if seen := w.watched[id]; seen != nil {
-		seen.once.Do(func() { close(seen.seen) })
+	seen := w.watched[id]
+	token := seen.full
+	if action == events.ActionKill {
+		token = seen.signal
+	}
+	select {
+	case token <- struct{}{}:
+	default: // it is there already, or nobody watches
 	}
 }
 
-func (w *oomWatch) listen(ctx context.Context, ready chan struct{}) {
+func (w *endWatch) listen(ctx context.Context, ready chan struct{}) {
 	filters := make(client.Filters).
 		Add("type", string(events.ContainerEventType)).
-		Add("event", string(events.ActionOOM)).
+		Add("event", string(events.ActionOOM), string(events.ActionKill)).
 		Add("label", labelOwner)
 	since := time.Now()
 	pause := reconnectFirst
@@ -108,7 +116,7 @@ func (w *oomWatch) listen(ctx context.Context, ready chan struct{}) {
 			select {
 			case event := <-result.Messages:
 				since, pause = time.Now(), reconnectFirst
-				w.note(event.Actor.ID)
+				w.note(event.Actor.ID, event.Action)
 			case err := <-result.Err:
 				ended = true
 				if ctx.Err() == nil {

@@ -102,8 +102,8 @@ type group struct {
 	engine          *Engine
 	name            string // of the network
 	helpers         []member
-	lost            atomic.Pointer[string] // the helper that ended first, and how
-	ended           chan struct{}          // closed by Close
+	lost            atomic.Pointer[sandbox.Exit] // of the helper that ended first
+	ended           chan struct{}                // closed by Close
 	running         sync.WaitGroup
 	closing         sync.Once
 	err             error
@@ -224,8 +224,10 @@ func (m member) last() string {
 func (g *group) watch(m member) {
 	select {
 	case <-m.process.Done():
-		said := fmt.Sprintf("its helper %q %s", m.Name, m.last())
-		g.lost.CompareAndSwap(nil, &said)
+		g.lost.CompareAndSwap(nil, &sandbox.Exit{
+			Reason:  fmt.Sprintf("its helper %q %s", m.Name, m.last()),
+			Stopped: m.process.Exit().Stopped,
+		})
 		if err := g.Process.Close(); err != nil {
 			g.engine.log.Warn("server not stopped after its helper", "server", m.Spec.Server, "err", err)
 		}
@@ -236,8 +238,8 @@ func (g *group) watch(m member) {
 
 // Exit is the server's, or that of the helper without which it was stopped.
 func (g *group) Exit() sandbox.Exit {
-	if said := g.lost.Load(); said != nil {
-		return sandbox.Exit{Reason: *said}
+	if exit := g.lost.Load(); exit != nil {
+		return *exit
 	}
 	return g.Process.Exit()
 }

@@ -25,13 +25,16 @@ const (
 const (
 	// trailTime is how long the last output may take after the exit.
 	trailTime = 2 * time.Second
-	// oomTime is how long the engine's word that the kernel killed for memory
-	// may take after the exit.
-	oomTime = time.Second
+	// omenTime is how long the engine's word of why a container was killed may
+	// take after the exit.
+	omenTime = time.Second
 )
 
-// killedCode is 128 + SIGKILL.
-const killedCode = 137
+// The exit codes of what a signal has ended: 128 + SIGKILL, 128 + SIGTERM.
+const (
+	killedCode     = 137
+	terminatedCode = 143
+)
 
 // A process is a container from its start to its removal. Two goroutines
 // belong to it: pump carries its output, watch waits for its end; Close waits
@@ -45,7 +48,7 @@ type process struct {
 	afterEOF, afterTerm time.Duration
 
 	stdio
-	oom     <-chan struct{}
+	omens   omens
 	waiting client.ContainerWaitResult
 	unwait  context.CancelFunc
 
@@ -53,9 +56,9 @@ type process struct {
 	done    chan struct{} // closed by watch
 	exit    sandbox.Exit  // written before done is closed
 
-	killed   atomic.Bool
-	gone     chan struct{} // closed when Close has ended
-	closeErr error         // written before gone is closed
+	signalled atomic.Bool   // by Close
+	gone      chan struct{} // closed when Close has ended
+	closeErr  error         // written before gone is closed
 }
 
 func (p *process) run() {
@@ -92,30 +95,39 @@ func (p *process) watch() {
 		_ = p.conn.Close() // makes pump end; Close reports nothing of a connection that is done
 		<-p.pumped
 	}
-	if !p.exit.Lost && p.exit.Code != 0 {
-		p.exit.OutOfMemory = p.ranOutOfMemory()
+	if !p.exit.Lost {
+		p.ask()
 	}
 }
 
-// ranOutOfMemory waits a moment for the engine's word if the exit looks like
-// it: the two come over different connections.
-func (p *process) ranOutOfMemory() bool {
-	wait := oomTime
-	if p.exit.Code != killedCode || p.killed.Load() {
-		wait = 0
+// ask settles why the container has ended. It waits a moment for the engine's
+// word if the exit looks like that of a signal: the two come over different
+// connections. What comes after a signal of our own is our own doing.
+func (p *process) ask() {
+	own := p.signalled.Load()
+	var wait time.Duration
+	if !own && (p.exit.Code == killedCode || p.exit.Code == terminatedCode) {
+		wait = omenTime
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case <-p.oom:
-		return true
+	case <-p.omens.full:
+		p.exit.OutOfMemory = p.exit.Code != 0
+		return
+	case <-p.omens.signal:
+		p.exit.Stopped = !own
 	case <-timer.C:
+		select {
+		case <-p.omens.signal:
+			p.exit.Stopped = !own
+		default:
+		}
 	}
 	select {
-	case <-p.oom:
-		return true
+	case <-p.omens.full: // a limit that was passed is the reason, whoever helped
+		p.exit.OutOfMemory, p.exit.Stopped = p.exit.Code != 0, false
 	default:
-		return false
 	}
 }
 
@@ -146,9 +158,9 @@ func (p *process) stop() error {
 	p.stdout.Discard()
 	p.closeStdin()
 	if !p.exits(p.afterEOF) {
+		p.signalled.Store(true)
 		p.signal(ctx, "SIGTERM")
 		if !p.exits(p.afterTerm) {
-			p.killed.Store(true)
 			p.signal(ctx, "SIGKILL")
 			p.exits(afterKill)
 		}
@@ -185,7 +197,7 @@ func (p *process) signal(ctx context.Context, name string) {
 // forget takes the process out of the engine's books.
 func (p *process) forget() error {
 	e := p.engine
-	e.oom.forget(p.id)
+	e.ends.forget(p.id)
 	e.mu.Lock()
 	delete(e.live, p.id)
 	e.mu.Unlock()

@@ -129,7 +129,7 @@ func measured(sample container.StatsResponse) Stats {
 }
 
 // Stop stops and removes a container of any gateway of this state folder. The
-// gateway that started it sees it exit.
+// gateway that started it sees that it was stopped from outside.
 func (e *Engine) Stop(ctx context.Context, id string) error {
 	if err := e.own(ctx, id); err != nil {
 		return err

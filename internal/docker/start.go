@@ -94,7 +94,7 @@ func (p *process) start(ctx context.Context, options client.ContainerCreateOptio
 		return err
 	}
 	e := p.engine
-	watching := e.oom.start(ctx)
+	watching := e.ends.start(ctx)
 	lasting, cancel := outlive(ctx)
 	defer cancel()
 	created, err := e.client.ContainerCreate(lasting, options)
@@ -123,7 +123,7 @@ func (p *process) start(ctx context.Context, options client.ContainerCreateOptio
 	e.mu.Lock()
 	e.live[p.id] = p
 	e.mu.Unlock()
-	p.oom = e.oom.watch(p.id)
+	p.omens = e.ends.watch(p.id)
 	if _, err := e.client.ContainerStart(lasting, p.id, client.ContainerStartOptions{}); err != nil {
 		return err
 	}

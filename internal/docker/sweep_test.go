@@ -177,6 +177,9 @@ func TestSweepSparesTheLiving(t *testing.T) {
 		t.Errorf("Stop() = %v", err)
 	}
 	<-p.Done()
+	if got := p.Exit(); !got.Stopped {
+		t.Errorf("Exit() = %+v, want that it was stopped from outside", got)
+	}
 	if err := p.Close(); err != nil {
 		t.Errorf("Close() = %v", err)
 	}

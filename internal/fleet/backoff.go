@@ -49,6 +49,11 @@ func engineWent(err error) bool {
 		errors.As(err, &lost) && lost.Why == nil && lost.Exit.Lost
 }
 
+// stopped reports an end that somebody wanted.
+func stopped(err error) bool {
+	return errors.Is(err, ErrStopped) || errors.Is(err, ErrStoppedOutside)
+}
+
 // wantsLogin reports an end that a person will cure by logging in. It is not
 // held against the server, and says nothing of its era.
 func wantsLogin(err error) bool {

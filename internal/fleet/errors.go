@@ -13,11 +13,14 @@ import (
 // ErrClosed answers every order once the fleet closes.
 var ErrClosed = errors.New("the gateway is stopping")
 
-// The reasons for which the fleet ends a server itself, for errors.Is.
+// The reasons for which a server is ended, for errors.Is.
 var (
 	// ErrStopped is the end of a start or a call whose server was stopped on
 	// purpose.
 	ErrStopped = errors.New("it was stopped")
+	// ErrStoppedOutside is the end of a server that another process has stopped
+	// at the engine.
+	ErrStoppedOutside = errors.New("it was stopped from outside, as dockgate stop does")
 	// ErrSilent is the end of a server that answered neither a call nor a ping.
 	ErrSilent = errors.New("it answered neither a call nor a ping, and was stopped")
 )
@@ -64,7 +67,7 @@ func (e *StartError) Hint() string {
 	switch {
 	case errors.As(e.Err, &hinted):
 		return hinted.Hint()
-	case errors.Is(e.Err, ErrStopped), errors.As(e.Err, &full):
+	case errors.Is(e.Err, ErrStopped), errors.Is(e.Err, ErrStoppedOutside), errors.As(e.Err, &full):
 		return ""
 	case e.Exit != nil:
 		return afterExit(e.Server, *e.Exit)
@@ -93,8 +96,9 @@ func afterExit(server string, exit sandbox.Exit) string {
 // A LostError is a server that went away during a call.
 type LostError struct {
 	Server string
-	// Why is [ErrStopped], [ErrExpired] or [ErrSilent] if the fleet ended it, a
-	// [*MemoryError] if the kernel did; nil if it went by itself.
+	// Why is [ErrStopped], [ErrExpired] or [ErrSilent] if the fleet ended it,
+	// [ErrStoppedOutside] if another process did, a [*MemoryError] if the kernel
+	// did; nil if it went by itself.
 	Why error
 	// Exit and Stderr say how it went by itself.
 	Exit   sandbox.Exit
@@ -120,7 +124,7 @@ func (e *LostError) Unwrap() error { return e.Why }
 func (e *LostError) Hint() string {
 	var full *MemoryError
 	switch {
-	case errors.Is(e.Why, ErrStopped), errors.Is(e.Why, ErrExpired), errors.As(e.Why, &full):
+	case errors.Is(e.Why, ErrStopped), errors.Is(e.Why, ErrStoppedOutside), errors.Is(e.Why, ErrExpired), errors.As(e.Why, &full):
 		return ""
 	case e.Why == nil:
 		return afterExit(e.Server, e.Exit)

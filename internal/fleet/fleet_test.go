@@ -503,3 +503,50 @@ func TestListChanged(t *testing.T) {
 		}
 	})
 }
+
+// A server that another process has stopped at the engine has not crashed: the
+// call under way says so, and no number of stops keeps it from being started.
+func TestStoppedFromOutside(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		o := w.order("git", "mcp")
+		for range 3 {
+			ended := w.starts(o, "hang")
+			w.fake.Stop("git")
+			var lost *fleet.LostError
+			err := <-ended
+			if want := `server "git": it was stopped from outside, as dockgate stop does`; !errors.As(err, &lost) ||
+				!errors.Is(err, fleet.ErrStoppedOutside) || err.Error() != want || lost.Hint() != "" {
+				t.Errorf("Call(hang) = %v, want %s and no hint", err, want)
+			}
+		}
+		if w.fleet.Failed("git") {
+			t.Error("Failed(git) = true, want false")
+		}
+		w.answers(o, "echo", answerOf(4))
+		w.expectEvents("start git", "stop git", "start git", "stop git", "start git", "stop git", "start git")
+		if got := errors.Join(w.failures...); !errors.Is(got, fleet.ErrStoppedOutside) || len(w.failures) != 3 {
+			t.Errorf("recorded failures = %v, want that of each stop", w.failures)
+		}
+	})
+}
+
+// Nor has one that is stopped before it answered.
+func TestStoppedFromOutsideAtStart(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		o := w.order("git", "mute")
+		w.eras[o.Spec.Program()] = legacy // else it gets another chance without the probe
+		for range 3 {
+			ended := w.starts(o, "echo")
+			w.fake.Stop("git")
+			err := <-ended
+			want := `start server "git": it was stopped from outside before it answered: thinking`
+			var start *fleet.StartError
+			if !errors.As(err, &start) || err.Error() != want || start.Hint() != "" {
+				t.Errorf("Call(echo) = %v, want %s and no hint", err, want)
+			}
+		}
+		if w.fleet.Failed("git") {
+			t.Error("Failed(git) = true, want false")
+		}
+	})
+}

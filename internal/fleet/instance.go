@@ -269,8 +269,11 @@ func (f *Fleet) abandon(ctx context.Context, i *instance, err error) error {
 	var lost *upstream.LostError
 	if exit := exitOf(i.process); ctx.Err() == nil && errors.As(err, &lost) { // it went by itself
 		failure.Exit = &exit
-		if exit.OutOfMemory {
+		switch {
+		case exit.OutOfMemory:
 			failure.Err = i.full()
+		case exit.Stopped:
+			failure.Err = ErrStoppedOutside
 		}
 	}
 	return errors.Join(failure, closed)
@@ -392,10 +395,15 @@ func (f *Fleet) bury(i *instance, began time.Time) {
 	_ = i.session.Close() // its error is the process's, which follows
 	event.Err = i.process.Close()
 	i.end.Exit, i.end.Stderr = exitOf(i.process), i.process.Stderr()
-	if i.end.Exit.OutOfMemory && i.end.Why == nil {
-		i.end.Why = i.full()
+	if i.end.Why == nil {
+		switch {
+		case i.end.Exit.OutOfMemory:
+			i.end.Why = i.full()
+		case i.end.Exit.Stopped:
+			event.Kind, i.end.Why = "stop", ErrStoppedOutside
+		}
 	}
-	if event.Kind == "crash" {
+	if event.Kind == "crash" || errors.Is(i.end.Why, ErrStoppedOutside) {
 		event.Err = errors.Join(i.end, event.Err)
 	}
 	event.Duration = time.Since(began)
@@ -422,7 +430,7 @@ func (f *Fleet) forget(i *instance, event Event) {
 	delete(f.replaced, i)
 	// What keeps a server from being tried, such as a missing secret, is the
 	// user's to mend, and then the next call is to work.
-	if i.tried && event.Kind != "stop" && !errors.Is(event.Err, ErrStopped) && !engineWent(event.Err) && !wantsLogin(event.Err) {
+	if i.tried && event.Kind != "stop" && !stopped(event.Err) && !engineWent(event.Err) && !wantsLogin(event.Err) {
 		f.setbacks[i.order.suspect()] = f.setbacks[i.order.suspect()].another(event.Err)
 	}
 	f.stir()

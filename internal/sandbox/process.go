@@ -46,6 +46,9 @@ type Exit struct {
 	// OutOfMemory reports that the engine saw the memory limit passed. Under
 	// load it does not see it each time.
 	OutOfMemory bool
+	// Stopped reports that the engine was asked by somebody else to end it, as
+	// dockgate stop does. A server that ends itself with a signal is not that.
+	Stopped bool
 	// Lost reports that the engine went away, so that Code is not known.
 	Lost bool
 	// Reason, if not empty, says how a server ended that is no container of
@@ -60,6 +63,8 @@ func (e Exit) String() string {
 		return "is not connected any more: " + e.Reason
 	case e.OutOfMemory:
 		return "ran out of memory"
+	case e.Stopped:
+		return "was stopped from outside"
 	case e.Lost:
 		return "was lost with the engine"
 	case e.Code > 128 && e.Code < 128+65:

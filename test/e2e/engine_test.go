@@ -131,7 +131,7 @@ func newOwn(t *testing.T, dir string, images ...string) (*engine.Own, *client.Cl
 
 // The errors that calls get, as regular expressions.
 const (
-	goneEngine = `.*(docker engine at|was lost with the engine|was ended by signal)`
+	goneEngine = `.*(docker engine at|was lost with the engine|was ended by signal|was stopped from outside)`
 	downEngine = `.*docker engine at unix:.*\n.*start the engine`
 	pullBroken = `.*(docker engine at|pull interrupted)`
 )

@@ -145,6 +145,10 @@ func (f *Fake) Running() []string {
 // or a person at the engine could, and returns when they have exited.
 func (f *Fake) Kill(server string) { f.end(server, sandbox.Exit{Code: 137}) }
 
+// Stop ends every running container of the server as dockgate stop does, and
+// returns when they have exited.
+func (f *Fake) Stop(server string) { f.end(server, sandbox.Exit{Code: 143, Stopped: true}) }
+
 // Lose ends every container of the server as an engine does that goes away,
 // and returns when they have exited. An empty name means all servers.
 func (f *Fake) Lose(server string) { f.end(server, sandbox.Exit{Lost: true}) }

@@ -136,6 +136,7 @@ func TestFakeEndsFromOutside(t *testing.T) {
 		want sandbox.Exit
 	}{
 		{"kill", func(f *sandboxtest.Fake) { f.Kill("probe") }, sandbox.Exit{Code: 137}},
+		{"stop", func(f *sandboxtest.Fake) { f.Stop("probe") }, sandbox.Exit{Code: 143, Stopped: true}},
 		{"lose", func(f *sandboxtest.Fake) { f.Lose("") }, sandbox.Exit{Lost: true}},
 	}
 	for _, tt := range tests {
