@@ -154,7 +154,8 @@ func (r *Reader) line() (arrival, error) {
 	}
 	long := arrival{from: r}
 	long.take(chunk, err)
-	return long, long.finish()
+	err = long.finish() // first: it changes long
+	return long, err
 }
 
 // An arrival is a line that arrives. A long one is parsed meanwhile: there is
@@ -289,7 +290,7 @@ func responseID(head, tail []byte) json.RawMessage {
 	s.space()
 	for open := byte('{'); s.take(open); open = ',' {
 		key, value, ok := s.member(1)
-		if !ok {
+		if !ok || s.pos == len(head) { // where it is cut off, a number may go on
 			break
 		}
 		switch string(name(key)) {
