@@ -66,7 +66,6 @@ func (nopCloser) Close() error { return nil }
 // own if it has sessions, else in rounds.
 type questioner struct {
 	questions []mcp.InputRequest
-	began     chan struct{} // gets one with each round that begins, if not nil
 }
 
 func (q *questioner) ask(ctx context.Context, session *mcp.ServerSession, question mcp.InputRequest) (mcp.InputResponse, error) {
@@ -161,9 +160,6 @@ func (q *questioner) server(version string) sandboxtest.Server {
 
 func (q *questioner) tool(version string) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		if q.began != nil {
-			q.began <- struct{}{}
-		}
 		said := func(text string) *mcp.CallToolResult {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 		}

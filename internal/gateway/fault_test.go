@@ -142,12 +142,13 @@ func TestAskedBeyondAbilities(t *testing.T) {
 // Two clients of one server: nobody's question reaches the other, and after
 // the first refusal each has a server of its own.
 func TestTwoClientsAreAsked(t *testing.T) {
-	q := &questioner{questions: everything(), began: make(chan struct{}, 4)}
+	q := &questioner{questions: everything()}
 	h := build(t, options{mode: approval.ModeAll, active: []string{"one"}}, map[string]sandboxtest.Server{"test/one": q.server(legacyVersion())})
 	var first, second []string
-	hold := make(chan struct{})
+	asked, hold := make(chan struct{}, 4), make(chan struct{})
 	slow := mcp.NewClient(&mcp.Implementation{Name: "slow", Version: "1"}, &mcp.ClientOptions{
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			asked <- struct{}{}
 			<-hold
 			return &mcp.ElicitResult{Action: "decline"}, nil
 		},
@@ -158,7 +159,7 @@ func TestTwoClientsAreAsked(t *testing.T) {
 		_, err := a.CallTool(context.WithoutCancel(t.Context()), &mcp.CallToolParams{Name: "one__ask"})
 		ended <- err
 	}()
-	within(t, q.began, "the first call")
+	within(t, asked, "the question of the first call") // which only it can have caused
 	_, err := b.CallTool(t.Context(), &mcp.CallToolParams{Name: "one__ask"})
 	if err == nil || !strings.Contains(err.Error(), "which of 2 clients") || len(second) > 0 {
 		t.Errorf("the second call = %v, asked %q; want a refusal, and nothing asked", err, second)
