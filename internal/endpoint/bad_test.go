@@ -75,6 +75,13 @@ func TestBadInput(t *testing.T) {
 		{"name missing", in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, 200, -32602},
 		{"meta that is a list", in, strings.Replace(legacyCall, `{"name"`, `{"_meta":[],"name"`, 1), 200, -32602},
 		{"call of no session", []string{"Mcp-Session-Id", "none"}, legacyCall, 404, -32600},
+		{"modern call in no session", []string{
+			"Mcp-Session-Id", "none", "Mcp-Protocol-Version", "2025-11-25", "Mcp-Method", "tools/list", "Mcp-Name", "other",
+		}, modernCall, 404, -32600},
+		{"name in disguise", in, strings.Replace(legacyCall, `"name"`, `"Name":"other","name"`, 1), 200, -32602},
+		{"name twice", in, strings.Replace(legacyCall, `"name"`, `"name":"other","name"`, 1), 200, -32602},
+		{"arguments in disguise", in, strings.Replace(legacyCall, `"arguments":{}`, `"arguments":{},"argument\u017f":{"a":1}`, 1), 200, -32602},
+		{"modern arguments in disguise", modernHeaders("tools/call", "Mcp-Name", "one__echo"), strings.Replace(modernCall, `"arguments":{}`, `"arguments":{},"ARGUMENTS":{"a":1}`, 1), 400, -32602},
 		{"call of an unknown version", []string{"Mcp-Session-Id", session, "Mcp-Protocol-Version", "1999-01-01"}, legacyCall, 400, -32600},
 		{"call that is not JSON by its type", append(in[:len(in):len(in)], "Content-Type", "text/plain"), legacyCall, 415, -32600},
 		{"call whose answer may not be a stream", append(in[:len(in):len(in)], "Accept", "application/json"), legacyCall, 400, -32600},
@@ -121,6 +128,25 @@ func TestBadInput(t *testing.T) {
 		w := post(t, f, tt.body, tt.headers...)
 		if status, code := answerOf(t, w); status != tt.status || code != tt.code {
 			t.Errorf("%s: POST = %d, code %d: %s, want %d, %d", tt.name, status, code, w.Body, tt.status, tt.code)
+		}
+	}
+}
+
+// A DELETE that is refused ends no session.
+func TestRefusedDelete(t *testing.T) {
+	f := open(t, options{}, echoing())
+	session := post(t, f, initialize).Header().Get("Mcp-Session-Id")
+	for version, status := range map[string]int{"2026-07-28": 405, "1999-01-01": 400} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodDelete, "http://localhost"+endpoint.Path, nil)
+		r.Header.Set("Mcp-Session-Id", session)
+		r.Header.Set("Mcp-Protocol-Version", version)
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, r)
+		if w.Code != status {
+			t.Errorf("DELETE in version %s = %d %s, want %d", version, w.Code, w.Body, status)
+		}
+		if w := post(t, f, legacyCall, "Mcp-Session-Id", session, "Mcp-Protocol-Version", "2025-11-25"); w.Code != http.StatusOK || strings.Contains(w.Body.String(), `"error"`) {
+			t.Errorf("a call after it = %d %s, want its result", w.Code, w.Body)
 		}
 	}
 }

@@ -146,7 +146,8 @@ func TestRevokedElsewhere(t *testing.T) {
 	elsewhere, err := store.Open(t.Context(), dir)
 	check(t, err)
 	t.Cleanup(func() { check(t, elsewhere.Close()) })
-	h := gatewaytest.Build(t, gatewaytest.Options{Mode: approval.ModeAll, Active: []string{"one"}, Logger: slog.New(slog.DiscardHandler)}, echoing())
+	server := newHanging()
+	h := gatewaytest.Build(t, gatewaytest.Options{Mode: approval.ModeAll, Active: []string{"one"}, Logger: slog.New(slog.DiscardHandler)}, server.servers())
 	f := &front{House: h, store: here}
 	f.Endpoint = endpoint.New(endpoint.Options{
 		Gateway: h.Gateway, Logger: slog.New(slog.DiscardHandler), Access: access.New(access.Options{Source: here}),
@@ -181,7 +182,23 @@ func TestRevokedElsewhere(t *testing.T) {
 	if begun.StatusCode != http.StatusOK || news.StatusCode != http.StatusOK {
 		t.Fatalf("with a good token: %s, %s", begun.Status, news.Status)
 	}
+	called := make(chan struct{})
+	go func() {
+		defer close(called)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.url, strings.NewReader(strings.ReplaceAll(legacyCall, "echo", "hang")))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		r.Header = news.Request.Header.Clone()
+		if answer, err := client.Do(r); err == nil {
+			_ = answer.Body.Close()
+		}
+	}()
+	within(t, server.began, "the call")
 	check(t, elsewhere.DeleteToken(t.Context(), "ann"))
+	within(t, server.cancelled, "the end of the call of who is refused now")
+	within(t, called, "the answer to it")
 	_, _ = io.Copy(io.Discard, news.Body) // until the stream ends, which it would not do by itself
 	if refused := send(http.MethodPost, hello, ""); refused.StatusCode != http.StatusUnauthorized {
 		t.Errorf("after the token was revoked elsewhere: %s, want 401", refused.Status)

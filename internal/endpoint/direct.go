@@ -43,7 +43,7 @@ func direct(r *http.Request, visit *gateway.Visit, era era) bool {
 	}
 	version, m := header.Get(versionHeader), messages[0]
 	if era == legacy {
-		return header.Get(sessionHeader) != "" && isLegacyVersion(version)
+		return visit.Entered() && isLegacyVersion(version)
 	}
 	return version == modernVersion && header.Get(methodHeader) == m.Method &&
 		header.Get(nameHeader) != "" && header.Get(nameHeader) == nameIn(m.Params)

@@ -181,6 +181,9 @@ func (e *Endpoint) pass(w http.ResponseWriter, r *http.Request, visit *gateway.V
 	ctx := context.WithValue(r.Context(), visitKey{}, visit)
 	switch r.Method {
 	case http.MethodDelete:
+		if era != legacy || !isLegacyVersion(r.Header.Get(versionHeader)) {
+			break // the SDK refuses it, and the session goes on
+		}
 		e.Gateway.End(r.Header.Get(sessionHeader), visit.Principal)
 	case http.MethodGet:
 		var done func()

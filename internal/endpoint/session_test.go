@@ -53,8 +53,8 @@ func within(t *testing.T, happens <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-happens:
-	case <-time.After(10 * time.Second):
-		t.Fatalf("%s did not happen within 10 s", what)
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s did not happen within 20 s", what)
 	}
 }
 

@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"strconv"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -36,6 +38,9 @@ type finding func(params json.RawMessage) (doing, tool.Ref, error)
 func (g *Gateway) perform(ctx context.Context, req mcp.Request, method string, find finding) (mcp.Result, error) {
 	params, err := paramsOf(req)
 	if err != nil {
+		return nil, err
+	}
+	if err := plain(params); err != nil {
 		return nil, err
 	}
 	e := exchange{method: method}
@@ -76,6 +81,29 @@ func (g *Gateway) perform(ctx context.Context, req mcp.Request, method string, f
 	}
 	result, err := e.do(ctx, e.client)
 	return g.finish(e, result, err)
+}
+
+// plain refuses params with a member that is another in disguise: some decoders
+// of JSON, Go's among them, ignore case, and would have a server do what nobody
+// has looked at. Of what is there twice they may take either.
+func plain(params json.RawMessage) error {
+	seen := make(map[string]bool)
+	for m, err := range jsonrpc.Members(params) {
+		if err != nil {
+			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "params: " + err.Error()}
+		}
+		name := string(m.Name)
+		for _, known := range []string{"name", "uri", "arguments", "argument", "ref", "context", "_meta", "inputResponses", "requestState", "task"} {
+			if !strings.EqualFold(name, known) {
+				continue
+			}
+			if name != known || seen[known] {
+				return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "params: the member " + strconv.Quote(name) + " can be taken for another"}
+			}
+			seen[known] = true
+		}
+	}
+	return nil
 }
 
 // identity names what a request asks for: two with the same name are the same

@@ -161,6 +161,13 @@ func (v *Visit) Release() {
 	}
 }
 
+// Entered reports whether the request is one of a session, see [Gateway.Enter].
+func (v *Visit) Entered() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.session != nil
+}
+
 // id is that of the one request of a Visit.
 func (v *Visit) id() (id sdkjsonrpc.ID, ok bool) {
 	v.mu.Lock()
