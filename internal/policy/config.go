@@ -121,7 +121,7 @@ type Size int64
 func (s *Size) UnmarshalYAML(node *yaml.Node) error {
 	parsed, err := units.RAMInBytes(node.Value)
 	if node.Kind != yaml.ScalarNode || err != nil || parsed <= 0 {
-		return typeError(node, "%q is no size above 0, such as 500MB or 2GB", node.Value)
+		return typeError(node, "is %q, want a size above 0, such as 500MB or 2GB", node.Value)
 	}
 	*s = Size(parsed)
 	return nil
@@ -167,12 +167,12 @@ type Duration time.Duration
 
 // UnmarshalYAML reads a duration.
 func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
-	parsed, err := time.ParseDuration(node.Value)
-	if err == nil && parsed < 0 {
-		err = errors.New("a negative duration")
+	if node.Kind != yaml.ScalarNode {
+		return typeError(node, "want a single value")
 	}
-	if err != nil {
-		return typeError(node, "%v", err)
+	parsed, err := time.ParseDuration(node.Value)
+	if err != nil || parsed < 0 {
+		return typeError(node, "is %q, want a duration such as 30s or 5m", node.Value)
 	}
 	*d = Duration(parsed)
 	return nil

@@ -24,10 +24,11 @@ func decode(path string, data []byte, into any) (*yaml.Node, error) {
 			return nil, yamlMistake(path, strings.TrimPrefix(err.Error(), "yaml: "))
 		}
 		var mistakes []error
+		root := top(data)
 		for _, text := range several.Errors {
-			mistakes = append(mistakes, yamlMistake(path, text))
+			mistakes = append(mistakes, yamlMistake(path, withKey(root, text)))
 		}
-		return top(data), errors.Join(mistakes...)
+		return root, errors.Join(mistakes...)
 	}
 	return top(data), nil
 }
@@ -63,7 +64,48 @@ func yamlMistake(path, text string) *ConfigError {
 type mistake struct{ key, text string }
 
 // typeError is how a value's own reader says what is wrong with it, so that
-// the decoder goes on.
+// the decoder goes on. A reader sees the value alone, so it says the column too,
+// by which [withKey] finds the key.
 func typeError(n *yaml.Node, format string, args ...any) error {
-	return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: ", n.Line) + fmt.Sprintf(format, args...)}}
+	return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d:%d: ", n.Line, n.Column) + fmt.Sprintf(format, args...)}}
+}
+
+var positioned = regexp.MustCompile(`(?s)^line (\d+):(\d+): (.*)$`)
+
+// withKey gives a sentence of [typeError] the key of its value. Others are
+// returned as they are.
+func withKey(root *yaml.Node, text string) string {
+	found := positioned.FindStringSubmatch(text)
+	if found == nil {
+		return text
+	}
+	line, column, problem := found[1], found[2], found[3]
+	if key := keyAt(root, "", line+":"+column); key != "" {
+		problem = key + ": " + problem
+	}
+	return "line " + line + ": " + problem
+}
+
+// keyAt returns the path of the value at a position, "" if there is none. A
+// value that others refer to has the path of the place where it is written.
+func keyAt(n *yaml.Node, path, position string) string {
+	if n == nil {
+		return ""
+	}
+	if path != "" && fmt.Sprintf("%d:%d", n.Line, n.Column) == position && n.Kind != yaml.AliasNode {
+		return path
+	}
+	for i, value := range n.Content {
+		inner := fmt.Sprintf("%s[%d]", path, i)
+		if n.Kind == yaml.MappingNode {
+			if i%2 == 0 {
+				continue
+			}
+			inner = strings.TrimPrefix(path+"."+n.Content[i-1].Value, ".")
+		}
+		if key := keyAt(value, inner, position); key != "" {
+			return key
+		}
+	}
+	return ""
 }

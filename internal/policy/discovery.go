@@ -76,7 +76,7 @@ func (s *Seconds) UnmarshalYAML(node *yaml.Node) error {
 		parsed, err = time.Duration(number)*time.Second, nil
 	}
 	if node.Kind != yaml.ScalarNode || err != nil || parsed <= 0 {
-		return typeError(node, "%q is no time above 0, such as 3600 (in seconds) or 1h", node.Value)
+		return typeError(node, "is %q, want a time above 0, such as 3600 (in seconds) or 1h", node.Value)
 	}
 	*s = Seconds(parsed)
 	return nil
