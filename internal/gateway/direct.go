@@ -46,7 +46,8 @@ func (g *Gateway) Direct(ctx context.Context, v *Visit) (answer jsonrpc.Message,
 // Cancel gives up the call that a notification means, and reports whether that
 // was one that Direct answers.
 func (g *Gateway) Cancel(v *Visit) bool {
-	if v.session == nil || v.batch || len(v.messages) != 1 || v.messages[0].Method != "notifications/cancelled" {
+	if v.session == nil || v.batch || len(v.messages) != 1 || v.messages[0].Kind() != jsonrpc.Notification ||
+		v.messages[0].Method != "notifications/cancelled" {
 		return false
 	}
 	id, err := sdkID(jsonrpc.Lookup(v.messages[0].Params, "requestId"))

@@ -244,7 +244,8 @@ func toWire(message sdkjsonrpc.Message) (jsonrpc.Message, error) {
 	}
 }
 
-// errorToWire keeps the code of a wrapped error, as the SDK does.
+// errorToWire keeps the code of a wrapped error, as the SDK does. Without one
+// it is an internal error.
 func errorToWire(err error) *jsonrpc.Error {
 	var wire *sdkjsonrpc.Error
 	switch {
@@ -253,6 +254,6 @@ func errorToWire(err error) *jsonrpc.Error {
 	case wire != nil:
 		return &jsonrpc.Error{Code: wire.Code, Message: err.Error()}
 	default:
-		return &jsonrpc.Error{Message: err.Error()}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 	}
 }
