@@ -37,7 +37,7 @@ func TestSixteenClients(t *testing.T) {
 	before := runtime.NumGoroutine()
 	wave(calls)
 	// What has ended may still be on its way out.
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(30 * time.Second)
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	for runtime.NumGoroutine() > before {

@@ -125,11 +125,11 @@ func TestLogProgressCompletion(t *testing.T) {
 // eventually waits until something is so.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(30 * time.Second)
 	for !so() {
 		select {
 		case <-deadline:
-			t.Fatalf("%s did not come within 10 s", what)
+			t.Fatalf("%s did not come within 30 s", what)
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -176,7 +176,7 @@ func TestSubscriptions(t *testing.T) {
 				if got != want {
 					t.Errorf("the server got %s, want %s", got, want)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(30 * time.Second):
 				t.Fatalf("the server did not get %s", want)
 			}
 		}

@@ -130,7 +130,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("Serve = %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Error("Serve goes on after its context has ended, while it reads")
 	}
 	check(t, client.Close())

@@ -257,7 +257,7 @@ func TestIdle(t *testing.T) {
 		s.mu.Lock()
 		s.end = nil
 		s.mu.Unlock()
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Error("the host goes on without a client")
 	}
 	if _, err := os.Stat(s.socket); !errors.Is(err, os.ErrNotExist) {
