@@ -58,7 +58,7 @@ func (f *flags) completeServers() completer {
 func supported(servers *catalog.Catalog) []string {
 	var names []string
 	for _, s := range servers.Servers() {
-		if s.Image != "" {
+		if s.Runs() != catalog.KindUnsupported {
 			names = append(names, s.Name)
 		}
 	}
