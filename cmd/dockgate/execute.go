@@ -40,8 +40,8 @@ it is not, call the tool, print the result, and stop the server. The arguments
 are an object: as JSON, as @FILE, or as - for standard input. They are checked
 against the tool's schema first, and the call is recorded.
 
---json prints {"success", "result"}, or {"success", "error"}; --stream prints
-what the tool says of its progress, too.
+--json prints {"success", "result"}, or {"success", "error"}. What the tool says
+of its progress goes to standard error; with --stream it is part of the output.
 
 Exit codes: 0 done, 1 used wrongly or the arguments do not fit, 2 there is no
 such server or tool, 3 the call or the server failed, 4 the tool rules disable
@@ -65,7 +65,7 @@ the tool, 5 something is not approved or was denied.`,
 	}
 	own.flag(cmd)
 	cmd.Flags().StringVar(&own.arguments, "args", "", "the arguments: `JSON`, @file or -")
-	cmd.Flags().BoolVar(&own.stream, "stream", false, "print progress as it comes")
+	cmd.Flags().BoolVar(&own.stream, "stream", false, "print progress as it comes on standard output")
 	return cmd
 }
 
