@@ -49,7 +49,7 @@ the tool, 5 something is not approved or was denied.`,
 		Example: `  dockgate execute github create_issue --args '{"repo":"a/b","title":"x"}'
   dockgate execute filesystem read_file --args @arguments.json --json
   echo '{"prompt":"a story"}' | dockgate execute ai write --args - --stream`,
-		Args:              cobra.ExactArgs(2),
+		Args:              serverAndTool,
 		Annotations:       ownExits(),
 		ValidArgsFunction: f.completeTools(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -69,6 +69,31 @@ the tool, 5 something is not approved or was denied.`,
 	return cmd
 }
 
+// serverAndTool wants the two names, and shows how to write what was likely
+// meant: the arguments stand after --args, and the names apart.
+func serverAndTool(cmd *cobra.Command, args []string) error {
+	err := cobra.ExactArgs(2)(cmd, args)
+	if err == nil {
+		return nil
+	}
+	wrong := &usageError{cmd: cmd, err: err}
+	switch len(args) {
+	case 1:
+		for _, between := range []string{"__", ".", ":", "/"} {
+			server, name, ok := strings.Cut(args[0], between)
+			if ok && server != "" && name != "" {
+				wrong.hint = fmt.Sprintf("name the server and the tool apart: %s %s %s --args '{}'", cmd.CommandPath(), quote(server), quote(name))
+				return wrong
+			}
+		}
+	case 3:
+		if strings.HasPrefix(args[2], "{") {
+			wrong.hint = fmt.Sprintf("put the arguments after --args: %s %s %s --args %s", cmd.CommandPath(), quote(args[0]), quote(args[1]), quote(args[2]))
+		}
+	}
+	return wrong
+}
+
 // maxArguments is how long arguments may be, in bytes.
 const maxArguments = 16 << 20
 
@@ -80,6 +105,9 @@ func (own executeFlags) read(cmd *cobra.Command) (json.RawMessage, error) {
 	text := []byte(own.arguments)
 	var err error
 	if path, isFile := strings.CutPrefix(own.arguments, "@"); isFile {
+		if path == "" {
+			return nil, errors.New("--args: a file's path is missing after @")
+		}
 		text, err = os.ReadFile(path)
 	} else if own.arguments == "-" {
 		text, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxArguments))
@@ -88,8 +116,16 @@ func (own executeFlags) read(cmd *cobra.Command) (json.RawMessage, error) {
 		return nil, fmt.Errorf("--args: %w", err)
 	}
 	text = bytes.TrimSpace(text)
-	if !json.Valid(text) {
-		return nil, errors.New("--args is not JSON")
+	if len(text) == 0 {
+		return nil, errors.New("--args is empty; a tool without arguments takes '{}'")
+	}
+	var decoded json.RawMessage
+	if err := json.Unmarshal(text, &decoded); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, fmt.Errorf("--args is not JSON: at byte %d: %w", syntax.Offset, err)
+		}
+		return nil, fmt.Errorf("--args is not JSON: %w", err)
 	}
 	if text[0] != '{' {
 		return nil, errors.New("--args is not an object")
