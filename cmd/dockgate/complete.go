@@ -90,7 +90,8 @@ func approved(_ context.Context, d *daemon.Daemon) ([]string, error) {
 	for _, a := range d.Book.Approvals() {
 		names = append(names, a.Server)
 	}
-	return names, nil
+	slices.Sort(names)
+	return slices.Compact(names), nil // one may have several approvals
 }
 
 func asked(_ context.Context, d *daemon.Daemon) ([]string, error) {

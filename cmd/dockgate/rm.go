@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/daemon"
@@ -22,7 +24,15 @@ tools off the list at once; what was approved stays approved.` + exits,
 					if err := d.Deactivate(cmd.Context(), principal.Local, server); err != nil {
 						return err
 					}
-					tell(cmd, "%s is not active any more; to take its approval back: dockgate revoke %s", server, server)
+					names, err := approved(cmd.Context(), d)
+					if err != nil {
+						return err
+					}
+					if slices.Contains(names, server) {
+						tell(cmd, "%s is not active any more; to take its approval back: dockgate revoke %s", server, server)
+					} else {
+						tell(cmd, "%s is not active any more", server)
+					}
 				}
 				return nil
 			})

@@ -59,6 +59,9 @@ type Problem struct {
 type CompileError struct {
 	Server   string
 	Problems []Problem
+	// Place is where the entry stands, if it takes no settings: then only the
+	// entry itself can be changed.
+	Place string
 }
 
 // Error returns one line for each problem.
@@ -72,6 +75,9 @@ func (e *CompileError) Error() string {
 
 // Hint says what the user can do.
 func (e *CompileError) Hint() string {
+	if e.Place != "" {
+		return "change its entry in " + e.Place
+	}
 	return fmt.Sprintf("change the settings with: dockgate add %s --set key=value", e.Server)
 }
 
@@ -130,9 +136,18 @@ func Compile(entry catalog.Server, settings map[string]any, image Image, host Ho
 		c.refuse("command", "neither the entry nor the image has a command")
 	}
 	if len(c.problems) > 0 {
-		return Spec{}, &CompileError{Server: entry.Name, Problems: c.problems}
+		return Spec{}, refusal(entry, c.problems)
 	}
 	return spec, nil
+}
+
+// refusal is the error of an entry with problems.
+func refusal(entry catalog.Server, problems []Problem) *CompileError {
+	e := &CompileError{Server: entry.Name, Problems: problems}
+	if len(entry.Config) == 0 && entry.Origin.Kind != catalog.BuiltIn {
+		e.Place = entry.Origin.String()
+	}
+	return e
 }
 
 // A compiler carries one compilation; it gathers problems instead of stopping.

@@ -164,6 +164,24 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
+// What no setting can mend is mended where the entry stands.
+func TestCompileErrorHint(t *testing.T) {
+	const mounts = "image: mcp/thing:1\nmounts: [{source: /etc, target: /data}]"
+	for _, tt := range []struct{ entry, want string }{
+		{mounts, "change its entry in /home/ann/servers.yaml:3"},
+		{mounts + "\nconfig: {type: object, properties: {dir: {type: string}}}", "change the settings with: dockgate add thing --set key=value"},
+	} {
+		entry := parse(t, tt.entry)
+		entry.Name = "thing"
+		entry.Origin = catalog.Origin{Catalog: "/home/ann/servers.yaml", Kind: catalog.User, Line: 3}
+		_, err := sandbox.Compile(entry, nil, image(), host())
+		var refused *sandbox.CompileError
+		if !errors.As(err, &refused) || refused.Hint() != tt.want {
+			t.Errorf("Compile(%s) = %v with hint %q, want %q", tt.entry, err, refused.Hint(), tt.want)
+		}
+	}
+}
+
 func TestCompileAllows(t *testing.T) {
 	for _, source := range []string{"/home/ann/work", "~/work", "/srv/data", "/home/ann/.sshbackup", "~/.config/app", "/home/ann/linked"} {
 		entry := parse(t, "image: mcp/thing:1\nmounts: [{source: \""+source+"\", target: /data, read_only: true}]")

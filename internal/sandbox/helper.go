@@ -50,7 +50,7 @@ func CompileHelpers(entry catalog.Server, settings map[string]any, images map[st
 		helpers = append(helpers, Helper{Name: h.Name, Ready: h.Ready, Health: h.Health, Spec: spec})
 	}
 	if problems != nil {
-		return nil, &CompileError{Server: entry.Name, Problems: problems}
+		return nil, refusal(entry, problems)
 	}
 	return helpers, nil
 }

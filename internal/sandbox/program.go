@@ -59,7 +59,7 @@ func (c *compiler) exec(image Image) (Spec, error) {
 		c.refuse("command", "the entry has no command")
 	}
 	if len(c.problems) > 0 {
-		return Spec{}, &CompileError{Server: c.entry.Name, Problems: c.problems}
+		return Spec{}, refusal(c.entry, c.problems)
 	}
 	return spec, nil
 }

@@ -67,7 +67,7 @@ func CompileTools(entry catalog.Server, settings map[string]any, images map[stri
 		spec.Runs = append(spec.Runs, c.run(fmt.Sprintf("tools[%d].run.", i), t, images[t.Run.Image], shared))
 	}
 	if len(c.problems) > 0 {
-		return Spec{}, &CompileError{Server: entry.Name, Problems: c.problems}
+		return Spec{}, refusal(entry, c.problems)
 	}
 	return spec, nil
 }

@@ -20,7 +20,8 @@ func Change(server string, config json.RawMessage, before map[string]any, assign
 		set = append(set, assignment)
 	}
 	added, err := Parse(server, config, set)
-	failure := &Error{Server: server}
+	compiled, _ := Compile(config) // Parse has said what is wrong with it
+	failure := &Error{Server: server, schema: compiled}
 	if err != nil && !errors.As(err, &failure) {
 		return nil, err
 	}

@@ -33,6 +33,9 @@ type Problem struct {
 type Error struct {
 	Server   string
 	Problems []Problem
+	// schema is what the settings were held against; the zero one if the server
+	// takes none.
+	schema Schema
 }
 
 // Error names the server and each setting.
@@ -47,11 +50,26 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("server %q: %s", e.Server, strings.Join(texts, "; "))
 }
 
-// Hint shows the command that sets the first setting.
+// Hint shows the command that sets the first setting, or the one that was
+// meant by it.
 func (e *Error) Hint() string {
 	key := "key"
 	if len(e.Problems) > 0 && e.Problems[0].Setting != "" {
 		key = e.Problems[0].Setting
+		if e.schema.root == nil {
+			return "add it without settings: dockgate add " + e.Server
+		}
+		path := strings.Split(key, ".")
+		last := len(path) - 1
+		if _, known := e.schema.At(path); !known {
+			names := e.schema.Names(path[:last])
+			meant, ok := spelling.Meant(path[last], names)
+			if !ok {
+				return "see which settings it takes: dockgate catalog show " + e.Server
+			}
+			path[last] = meant
+			key = strings.Join(path, ".")
+		}
 	}
 	return fmt.Sprintf("dockgate add %s --set %s=value", e.Server, key)
 }
@@ -68,7 +86,7 @@ func Check(server string, config json.RawMessage, settings map[string]any) error
 	if plain, ok := plainNumbers(settings).(map[string]any); ok && settings != nil {
 		settings = plain
 	}
-	failure := &Error{Server: server}
+	failure := &Error{Server: server, schema: compiled}
 	report := func(setting, format string, args ...any) {
 		failure.Problems = append(failure.Problems, Problem{setting, fmt.Sprintf(format, args...)})
 	}
@@ -160,7 +178,7 @@ func Parse(server string, config json.RawMessage, assignments []string) (map[str
 	if problems != nil {
 		return nil, fmt.Errorf("server %q: %w", server, problems)
 	}
-	failure := &Error{Server: server}
+	failure := &Error{Server: server, schema: compiled}
 	settings := make(map[string]any)
 	for _, assignment := range assignments {
 		key, text, found := strings.Cut(assignment, "=")

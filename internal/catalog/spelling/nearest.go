@@ -44,11 +44,20 @@ func nearest(name string, candidates []string, limit int) []string {
 // Suggestion returns "; did you mean …?" if a candidate is at most two edits
 // away from name, else nothing.
 func Suggestion(name string, candidates []string) string {
+	if meant, ok := Meant(name, candidates); ok {
+		return fmt.Sprintf("; did you mean %q?", meant)
+	}
+	return ""
+}
+
+// Meant returns the candidate that is most like name, if it is at most two
+// edits away.
+func Meant(name string, candidates []string) (string, bool) {
 	found := nearest(name, candidates, 1)
 	if len(found) == 0 || edits(strings.ToLower(name), strings.ToLower(found[0])) > 2 {
-		return ""
+		return "", false
 	}
-	return fmt.Sprintf("; did you mean %q?", found[0])
+	return found[0], true
 }
 
 // edits is the Levenshtein distance in bytes: how many have to be inserted,
