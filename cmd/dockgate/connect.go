@@ -56,7 +56,8 @@ together with the other clients that do; see "dockgate serve --help".
 
 With --import the client's other servers move behind the gateway, if they can be
 run there: into your own catalog, active for you, and out of the client's file.
-Values that look like secrets stay in that file, as variables of the gateway.
+Values that look like secrets stay in that file: those of variables as variables
+of the gateway; a server with one in an argument or a URL stays there whole.
 "dockgate disconnect" puts the servers back.` + exits,
 		Example: `  dockgate connect
   dockgate connect claude-desktop --import

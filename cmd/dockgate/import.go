@@ -51,7 +51,8 @@ func newImport(f *flags) *cobra.Command {
 		Long: `Show what the servers of another program's configuration become here: a
 container, a package in a runtime's image, a server elsewhere; or why they
 cannot be run. Nothing that would weaken the sandbox is taken over, and that is
-said. Values that look like secrets are not copied.
+said. Values that look like secrets, by name or form, are not copied; one in an
+argument, where no secret can stand, becomes a setting to be given.
 
 A SOURCE is a path, or one of these, which are looked for where the programs
 keep them; without one, all of these are:

@@ -56,7 +56,7 @@ func (l *launcher) options(args []string, one func(name, value string), switches
 					one(name, "true")
 				}
 			case !slices.Contains(values, name):
-				l.unsupported("uses the flag %s of docker, which is not known", arg)
+				l.unsupported("uses the flag %s of docker, which is not known", name)
 				return -1
 			case !assigned && i+1 >= len(args):
 				l.unsupported("has no value for the flag %s", arg)
@@ -138,7 +138,7 @@ func (l *launcher) run(args []string) {
 		l.unsupported("names its image by a variable: %s", args[at])
 	default:
 		l.Image = args[at]
-		l.Command = l.texts(args[at+1:])
+		l.Command = l.arguments(args[at+1:])
 	}
 }
 
@@ -371,7 +371,7 @@ func (l *launcher) exec(args []string) {
 		l.unsupported("names its container by a variable: %s", args[at])
 	default:
 		l.Exec = &catalog.Exec{Container: args[at]}
-		l.Command = l.texts(args[at+1:])
+		l.Command = l.arguments(args[at+1:])
 		for _, value := range env {
 			l.passed(value)
 		}

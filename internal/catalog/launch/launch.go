@@ -5,8 +5,9 @@
 //
 // It refuses to run anything on the host: what has no place in a container is
 // unsupported, with the reason. Flags that would weaken the sandbox are kept
-// out, and said in the entry's remarks. Values that look like secrets are not
-// copied: the entry asks for them by name.
+// out, and said in the entry's remarks. Values that look like secrets, by their
+// names or their forms, are not copied: the entry asks for them by name. In an
+// argument no secret can stand; there it is a setting that it asks for.
 package launch
 
 import (
@@ -87,12 +88,12 @@ func newLauncher(server catalog.Server, command Command, around catalog.Surround
 // unsupported gives the reason why nothing can be run; the first one counts.
 func (l *launcher) unsupported(format string, args ...any) {
 	if l.Unsupported == "" {
-		l.Unsupported = fmt.Sprintf(format, args...)
+		l.Unsupported = masked(fmt.Sprintf(format, args...))
 	}
 }
 
 func (l *launcher) remark(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	text := masked(fmt.Sprintf(format, args...))
 	if !slices.Contains(l.Remarks, text) {
 		l.Remarks = append(l.Remarks, text)
 	}
@@ -104,7 +105,7 @@ func (l *launcher) finish() catalog.Server {
 	if s.Unsupported == "" {
 		s.Config = l.schema()
 		if err := s.Validate(); err != nil {
-			s.Unsupported = "cannot be described: " + reason(err)
+			s.Unsupported = masked("cannot be described: " + reason(err))
 		}
 	}
 	if s.Unsupported == "" {

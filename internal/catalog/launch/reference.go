@@ -107,14 +107,6 @@ func (l *launcher) text(raw string) string {
 	return b.String()
 }
 
-func (l *launcher) texts(raw []string) []string {
-	var converted []string
-	for _, text := range raw {
-		converted = append(converted, l.text(text))
-	}
-	return converted
-}
-
 var notSetting = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
 // setting makes a setting, and returns the placeholder for it.
@@ -157,11 +149,12 @@ func secretive(name string) bool {
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 // variable converts a variable of a container. A value that refers to the
-// environment is a secret, and so is a literal one whose name says it is; that
-// one stays where it is. What else a client asks for is a setting.
+// environment is a secret, and so is a literal one whose name or form says it
+// is; that one stays where it is. What else a client asks for is a setting.
 func (l *launcher) variable(name, raw string) {
 	parts := pieces(raw)
 	whole := len(parts) == 1
+	literal := isSecret(raw) || parts[0].kind == "" && whole && secretive(name)
 	hidden := slices.ContainsFunc(parts, func(p piece) bool { return p.kind == "env" || p.kind == "input" && l.command.Inputs[p.name].Secret })
 	switch {
 	case raw == "" || l.has(name):
@@ -169,12 +162,12 @@ func (l *launcher) variable(name, raw string) {
 		l.secret(name, parts[0].name, "", !parts[0].hasFallback)
 	case whole && parts[0].kind == "input" && hidden:
 		l.secret(name, name, l.command.Inputs[parts[0].name].Description, !l.command.Inputs[parts[0].name].Optional)
+	case literal:
+		l.secret(name, name, "its value stands in "+l.Origin.Catalog+", and is not copied from there", true)
 	case hidden:
 		l.composed(name, parts)
 	case slices.ContainsFunc(parts, func(p piece) bool { return p.kind != "" }):
 		l.Env = append(l.Env, catalog.Variable{Name: name, Value: l.text(raw)})
-	case secretive(name):
-		l.secret(name, name, "its value stands in "+l.Origin.Catalog+", and is not copied from there", true)
 	case strings.Contains(raw, "{{"):
 		l.remark("the variable %s is left out: its value holds {{, which begins a placeholder here", name)
 	default:
@@ -246,23 +239,17 @@ func (l *launcher) variables() {
 
 // remote converts a server that is elsewhere.
 func (l *launcher) remote(remote catalog.Remote) {
-	made := catalog.Remote{URL: l.hidden(pieces(remote.URL)), Transport: remote.Transport}
+	made := catalog.Remote{URL: l.hidden(pieces(l.withoutValues(remote.URL))), Transport: remote.Transport}
 	for name, value := range remote.Headers {
 		if made.Headers == nil {
 			made.Headers = make(map[string]string)
 		}
-		if refers(value) {
+		if refers(value) && !isSecret(value) {
 			made.Headers[name] = l.hidden(pieces(value))
 			continue
 		}
-		if secretive(name) {
-			variable := strings.ToUpper(notSetting.ReplaceAllString(l.Name+"_"+name, "_"))
-			variable = strings.ReplaceAll(variable, "-", "_")
-			if variable[0] >= '0' && variable[0] <= '9' {
-				variable = "_" + variable
-			}
-			l.secret(variable, variable, "the header "+name+"; its value stands in "+l.Origin.Catalog+", and is not copied from there", true)
-			value = "${" + variable + "}"
+		if secretive(name) || isSecret(value) {
+			value = "${" + l.asked(name, "the header "+name) + "}"
 		}
 		if strings.Contains(value, "{{") {
 			l.unsupported("uses {{ in the header %s, which begins a placeholder here", name)

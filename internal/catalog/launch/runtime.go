@@ -13,8 +13,12 @@ import (
 // the host it has the network, unless the person grants less; and the folders
 // that its arguments name, where they exist.
 func (l *launcher) program(p catalog.Program, args []string) {
+	if holdsCredentials(p) {
+		l.unsupported("names its package with a password or token, which is not copied")
+		return
+	}
 	l.Program = &p
-	l.Command = l.texts(args)
+	l.Command = l.arguments(args)
 	l.Network.Mode = catalog.NetworkFull
 	l.variables()
 	for i, arg := range l.Command {
@@ -64,10 +68,10 @@ func (l *launcher) npx(args []string) {
 			packages = append(packages, value)
 			i = next
 		case "--registry", "--userconfig", "--cache", "--prefix":
-			l.remark("%s is kept out", args[i])
+			l.remark("%s is kept out", name)
 			i = next
 		default:
-			l.unsupported("uses the flag %s of npx", args[i])
+			l.unsupported("uses the flag %s of npx", name)
 			return
 		}
 	}
@@ -128,7 +132,7 @@ func (l *launcher) bridged(args []string) {
 			i++
 			name, value, ok := strings.Cut(args[i], ":")
 			if !ok {
-				l.unsupported("has the header %q, want name:value", args[i])
+				l.unsupported("has a header without a colon, want name:value")
 				return
 			}
 			remote.Headers[strings.TrimSpace(name)] = l.substitute(strings.TrimSpace(value))
@@ -138,7 +142,8 @@ func (l *launcher) bridged(args []string) {
 				remote.Transport = catalog.SSE
 			}
 		case strings.HasPrefix(args[i], "-"):
-			l.remark("%s of mcp-remote is kept out", args[i])
+			name, _, _ := strings.Cut(args[i], "=")
+			l.remark("%s of mcp-remote is kept out", name)
 		case remote.URL == "":
 			remote.URL = args[i]
 		}
@@ -179,7 +184,7 @@ func (l *launcher) uvx(args []string) {
 			l.remark("%s %s is kept out", name, value)
 			i = next
 		default:
-			l.unsupported("uses the flag %s of uvx", args[i])
+			l.unsupported("uses the flag %s of uvx", name)
 			return
 		}
 	}
