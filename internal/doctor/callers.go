@@ -17,8 +17,8 @@ func examineCallers(ctx context.Context, tokens []access.Token, a policy.Admissi
 	if len(tokens)+len(a.Issuers)+len(a.Roles.Each) == 0 {
 		return nil
 	}
-	findings := []Finding{NewFinding("access", fmt.Sprintf("%d tokens, %d issuers of others, %d roles of the configuration",
-		len(tokens), len(a.Issuers), len(a.Roles.Each)), nil)}
+	findings := []Finding{NewFinding("access", fmt.Sprintf("%s, %s of others, %s of the configuration",
+		count(len(tokens), "token"), count(len(a.Issuers), "issuer"), count(len(a.Roles.Each), "role")), nil)}
 	poor := func(text, hint string) {
 		findings = append(findings, Finding{Subject: "access", Health: Poor, Text: text, Hint: hint})
 	}
@@ -44,4 +44,12 @@ func examineCallers(ctx context.Context, tokens []access.Token, a policy.Admissi
 		}
 	}
 	return findings
+}
+
+// count says how many there are of something.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -53,7 +53,7 @@ func TestExamineCallers(t *testing.T) {
 	there := accesstest.NewIssuer(t)
 	issuer := "http: {url: 'https://a.example/mcp'}\naccess:\n  issuers: [{name: a, url: '" + there.URL + "'}]\n"
 	want := []string{
-		"good: 2 tokens, 1 issuers of others, 0 roles of the configuration",
+		"good: 2 tokens, 1 issuer of others, 0 roles of the configuration",
 		"poor: tokens that have expired, or whose role is not configured: old",
 		"poor: whoever has a token of " + there.URL + " for this gateway may use everything that is approved",
 	}
@@ -61,7 +61,7 @@ func TestExamineCallers(t *testing.T) {
 		t.Errorf("examined (-want +got):\n%s", diff)
 	}
 	want = []string{
-		"good: 2 tokens, 1 issuers of others, 1 roles of the configuration",
+		"good: 2 tokens, 1 issuer of others, 1 role of the configuration",
 		"poor: tokens that have expired, or whose role is not configured: good, old",
 	}
 	if diff := cmp.Diff(want, examine(issuer+"roles: {reader: {servers: [fetch]}}\n")); diff != "" {

@@ -219,7 +219,7 @@ func examineConnected(ctx context.Context, engine *docker.Engine) []Finding {
 		}
 	}
 	running, err := engine.Running(ctx)
-	findings = append(findings, NewFinding("running", fmt.Sprintf("%d containers of this state folder", len(running)), err))
+	findings = append(findings, NewFinding("running", count(len(running), "container")+" of this state folder", err))
 	return append(findings, examineGateways(ctx, engine)...)
 }
 
