@@ -6,7 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/rules"
 	"github.com/dockgate/dockgate/internal/tool"
@@ -37,7 +39,7 @@ server has not listed yet is explained by its name.` + exits,
 					definition = item.Definition
 				}
 				if !known {
-					tell(cmd, "%s has listed no such tool; it is explained by its name", ref.Server)
+					tell(cmd, "%s", clean(unlisted(ref, stock.Items)))
 				}
 				return explain(cmd, ref, d.Now().Rules.Explain(ref.Server, definition), known, out)
 			})
@@ -45,6 +47,20 @@ server has not listed yet is explained by its name.` + exits,
 	}
 	out.flag(cmd)
 	return cmd
+}
+
+// unlisted says that a tool is not there, and which are like it: an
+// explanation of a name that was typed wrongly looks like one of a tool.
+func unlisted(ref tool.Ref, items []meta.Item) string {
+	names := make([]string, len(items))
+	for i, item := range items {
+		names[i] = item.Name
+	}
+	text := ref.Server + " has listed no such tool"
+	if near := catalog.Nearest(ref.Name, names); len(near) > 0 {
+		text += "; the nearest are " + strings.Join(near, ", ")
+	}
+	return text + "; it is explained by its name"
 }
 
 // explain prints an explanation.
@@ -60,6 +76,10 @@ func explain(cmd *cobra.Command, ref tool.Ref, e rules.Explanation, known bool, 
 	for i, s := range e.Steps {
 		steps[i] = step{s.Number, s.Rule, s.Matched, s.Decides, s.Why}
 	}
+	title := "Tool: " + clean(ref.Server+":"+ref.Name)
+	if !known {
+		title += " (not listed)"
+	}
 	return out.print(cmd, struct {
 		Server   string        `json:"server"`
 		Tool     string        `json:"tool"`
@@ -70,16 +90,16 @@ func explain(cmd *cobra.Command, ref tool.Ref, e rules.Explanation, known bool, 
 		Tags     []string      `json:"tags"`
 		Rules    []step        `json:"rules"`
 	}{ref.Server, ref.Name, known, e.Enabled(), e.Verdict, e.Why, append([]string{}, e.Tags...), steps}, func() error {
-		return describeExplanation(cmd, ref, e)
+		return describeExplanation(cmd, title, e)
 	})
 }
 
-func describeExplanation(cmd *cobra.Command, ref tool.Ref, e rules.Explanation) error {
+func describeExplanation(cmd *cobra.Command, title string, e rules.Explanation) error {
 	paint := paintFor(cmd.OutOrStdout())
 	decision := map[rules.Verdict]string{
 		rules.Allow: paint.green("enabled"), rules.Ask: paint.yellow("enabled, a person confirms each call"), rules.Deny: paint.red("disabled"),
 	}[e.Verdict]
-	lines := []string{"Tool: " + clean(ref.Server+":"+ref.Name), "Decision: " + decision}
+	lines := []string{title, "Decision: " + decision}
 	for _, why := range e.Why {
 		lines = append(lines, "  "+clean(why))
 	}
