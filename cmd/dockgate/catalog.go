@@ -264,7 +264,7 @@ func newCatalogValidate(f *flags) *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Check catalog files",
 		Long: `Check catalog files, in whichever format they are, and print every mistake as
-"file:line: field: problem", or nothing.` + exits,
+"file:line: field: problem". Where there is none, that is said on standard error.` + exits,
 		Example: `  dockgate catalog validate team.yaml
   dockgate catalog validate *.yaml --json`,
 		Args: cobra.MinimumNArgs(1),
@@ -318,6 +318,9 @@ func validate(cmd *cobra.Command, options daemon.Options, files []string, out ou
 	})
 	if err == nil && wrong > 0 {
 		err = fmt.Errorf("%s in %s", count(len(found), "problem"), count(wrong, "file"))
+	}
+	if err == nil && wrong == 0 && !out.json {
+		tell(cmd, "no mistakes in %s", count(len(files), "file"))
 	}
 	return err
 }

@@ -41,7 +41,7 @@ not kept. With --gateway it is what the gateway says that clients share.` + exit
 				if follow {
 					lines = d.Engine.FollowLog(cmd.Context(), args[0], n)
 				}
-				return printLog(cmd, d, args[0], lines)
+				return printLog(cmd, d, args[0], n, lines)
 			})
 		},
 	}
@@ -98,7 +98,9 @@ func keptLog(d *daemon.Daemon, server string, n int) iter.Seq2[string, error] {
 	}
 }
 
-func printLog(cmd *cobra.Command, d *daemon.Daemon, server string, lines iter.Seq2[string, error]) error {
+// printLog prints lines, of which n were wanted, and says so if there is none:
+// a server that runs has a file from the start, which may be empty.
+func printLog(cmd *cobra.Command, d *daemon.Daemon, server string, n int, lines iter.Seq2[string, error]) error {
 	files, err := d.Engine.Logs(server)
 	if err != nil {
 		return err
@@ -113,6 +115,7 @@ func printLog(cmd *cobra.Command, d *daemon.Daemon, server string, lines iter.Se
 	if isTerminal(cmd.OutOrStdout()) {
 		safe = clean
 	}
+	printed := 0
 	for line, err := range lines {
 		if err != nil {
 			return err
@@ -120,6 +123,10 @@ func printLog(cmd *cobra.Command, d *daemon.Daemon, server string, lines iter.Se
 		if _, err := fmt.Fprintln(cmd.OutOrStdout(), safe(line)); err != nil {
 			return err
 		}
+		printed++
+	}
+	if printed == 0 && len(files) > 0 && n != 0 {
+		tell(cmd, "%s has written nothing yet", clean(server))
 	}
 	return nil
 }
