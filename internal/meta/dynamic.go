@@ -29,6 +29,8 @@ type found struct {
 	Active      bool            `json:"active"`
 	Unsupported string          `json:"unsupported,omitempty"`
 	Config      json.RawMessage `json:"config,omitempty"`
+	// place is "remote" where somebody else runs it, else "local".
+	place string
 }
 
 func (d *Desk) find(ctx context.Context, client call.Client, arguments json.RawMessage) (json.RawMessage, error) {
@@ -63,6 +65,10 @@ func (d *Desk) find(ctx context.Context, client call.Client, arguments json.RawM
 		server := found{
 			Name: name, Title: entry.Title, Description: entry.Description, Source: string(entry.Origin.Kind),
 			Installed: known, Active: slices.Contains(active, name), Config: entry.Config,
+			place: "local",
+		}
+		if entry.Remote != nil {
+			server.place = "remote"
 		}
 		var unsupported *plan.UnsupportedError
 		if errors.As(plan.Supported(entry), &unsupported) {
@@ -101,9 +107,11 @@ func (d *Desk) permitted(who principal.Principal, servers []string) []string {
 func (f found) state() string {
 	switch {
 	case f.Unsupported != "":
-		return "local, cannot be run: " + f.Unsupported
+		return f.place + ", cannot be run: " + f.Unsupported
 	case f.Active:
-		return "local, active"
+		return f.place + ", active"
+	case f.place == "remote": // there is nothing to be installed
+		return "remote, not active"
 	case f.Installed:
 		return "local, installed"
 	default:

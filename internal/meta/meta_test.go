@@ -381,3 +381,20 @@ func TestNamesAreSaid(t *testing.T) {
 		}
 	}
 }
+
+// A server that somebody else runs is never called local, nor installed.
+func TestFindNamesThePlace(t *testing.T) {
+	const entries = `version: 1
+servers:
+  one: {remote: {url: "https://mcp.example.com/mcp", transport: streamable-http}, description: Away}
+  two: {image: test/two, description: Here}
+`
+	v := visit(t, gatewaytest.Options{Catalog: entries}, nil, nil)
+	var found struct{ Servers []any }
+	said := v.fetch("mcp_find", map[string]any{"query": "anything"}, &found)
+	for _, want := range []string{"- one (remote, not active): Away", "- two (local, "} {
+		if !strings.Contains(said, want) || len(found.Servers) != 2 {
+			t.Errorf("mcp_find = %s, want %s", said, want)
+		}
+	}
+}
