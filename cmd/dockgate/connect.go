@@ -294,6 +294,7 @@ func (f *flags) command(cmd *cobra.Command, own connectFlags, adopted adoption) 
 		return client.Command{}, err
 	}
 	args := own.serve()
+	host, dockerContext := f.target()
 	// A client is not started from this shell, and has none of its variables.
 	for _, flag := range []struct {
 		name, value string
@@ -301,8 +302,8 @@ func (f *flags) command(cmd *cobra.Command, own connectFlags, adopted adoption) 
 	}{
 		{"--state", first(f.state, os.Getenv("DOCKGATE_STATE")), true},
 		{"--config", f.config, true},
-		{"--host", first(f.host, os.Getenv("DOCKER_HOST")), false},
-		{"--context", first(f.context, os.Getenv("DOCKER_CONTEXT")), false},
+		{"--host", host, false},
+		{"--context", dockerContext, false},
 	} {
 		if flag.value == "" {
 			continue
@@ -368,9 +369,10 @@ func (f *flags) dockerCommand(cmd *cobra.Command, own connectFlags, adopted adop
 	}
 	c := outside.Container{Image: own.image, Volume: own.volume}
 	var global []string
+	host, dockerContext := f.target()
 	for _, flag := range []struct{ name, value string }{
-		{"--host", first(f.host, os.Getenv("DOCKER_HOST"))},
-		{"--context", first(f.context, os.Getenv("DOCKER_CONTEXT"))},
+		{"--host", host},
+		{"--context", dockerContext},
 	} {
 		if flag.value != "" {
 			global = append(global, flag.name, flag.value)

@@ -73,7 +73,7 @@ func (f *flags) register(root *cobra.Command) {
 	set.StringVar(&f.state, "state", "", "state `folder` (default $DOCKGATE_STATE, else $XDG_STATE_HOME/dockgate)")
 	set.StringVar(&f.config, "config", "", "configuration `file` (default $XDG_CONFIG_HOME/dockgate/config.yaml, if it is there)")
 	set.StringArrayVar(&f.catalogs, "catalog", nil, "catalog `file` or folder on top of the built-in one; repeatable, later wins")
-	set.StringVar(&f.host, "host", "", "Docker engine to use (default $DOCKER_HOST, else the current Docker context)")
+	set.StringVar(&f.host, "host", "", "Docker engine to use (default that of --context, else $DOCKER_HOST, else the current Docker context)")
 	set.StringVar(&f.context, "context", "", "Docker context to use (default $DOCKER_CONTEXT)")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "say more on standard error")
 }
@@ -176,13 +176,30 @@ func (f *flags) engine() docker.Options {
 	if f.getenv("DOCKER_TLS_VERIFY") != "" {
 		tls = docker.TLSVerify
 	}
+	host, dockerContext := f.target()
 	return docker.Options{
 		TLS:       tls,
-		Host:      first(f.host, f.getenv("DOCKER_HOST")),
-		Context:   first(f.context, f.getenv("DOCKER_CONTEXT")),
+		Host:      host,
+		Context:   dockerContext,
 		ConfigDir: f.getenv("DOCKER_CONFIG"),
 		CertPath:  f.getenv("DOCKER_CERT_PATH"),
 	}
+}
+
+// target returns the engine's address, or else its Docker context; both are
+// empty for the current one. A flag is stronger than the environment, whichever
+// of the two it names, and as for docker the default context is none.
+func (f *flags) target() (host, dockerContext string) {
+	switch {
+	case f.host != "":
+		return f.host, ""
+	case f.context != "" && f.context != "default":
+		return "", f.context
+	}
+	if host := f.getenv("DOCKER_HOST"); host != "" {
+		return host, ""
+	}
+	return "", first(f.context, f.getenv("DOCKER_CONTEXT"))
 }
 
 func first(values ...string) string {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/cli/cli/config"
 	clicontext "github.com/docker/cli/cli/context"
 	"github.com/docker/cli/cli/context/docker"
@@ -95,6 +96,17 @@ func hostEndpoint(o Options) (docker.Endpoint, error) {
 	return target, nil
 }
 
+// A ContextError says that there is no Docker context of that name.
+type ContextError struct{ Name string }
+
+// Error names the context.
+func (e *ContextError) Error() string {
+	return fmt.Sprintf("docker context %q: there is no such context", e.Name)
+}
+
+// Hint says where all contexts are listed.
+func (e *ContextError) Hint() string { return "list the contexts with: docker context ls" }
+
 func contextEndpoint(dir, name string) (docker.Endpoint, error) {
 	if name == "" || name == defaultContext {
 		return docker.Endpoint{EndpointMeta: docker.EndpointMeta{Host: client.DefaultDockerHost}}, nil
@@ -104,6 +116,9 @@ func contextEndpoint(dir, name string) (docker.Endpoint, error) {
 		store.EndpointTypeGetter(docker.DockerEndpoint, func() any { return &docker.EndpointMeta{} }),
 	))
 	metadata, err := contexts.GetMetadata(name)
+	if cerrdefs.IsNotFound(err) {
+		return docker.Endpoint{}, &ContextError{Name: name}
+	}
 	if err != nil {
 		return docker.Endpoint{}, fmt.Errorf("docker context %q: %w", name, err)
 	}

@@ -81,7 +81,7 @@ func TestHost(t *testing.T) {
 		{"host wins", docker.Options{ConfigDir: dir, Context: "named", Host: "unix:///run/x.sock"}, "unix:///run/x.sock", true, ""},
 		{"host without a scheme", docker.Options{ConfigDir: dir, Host: "10.0.0.2:2375"}, "tcp://10.0.0.2:2375", false, ""},
 		{"ssh", docker.Options{ConfigDir: dir, Host: "ssh://me@example.test"}, "ssh://me@example.test", false, ""},
-		{"no such context", docker.Options{ConfigDir: dir, Context: "missing"}, "", false, `docker context "missing"`},
+		{"no such context", docker.Options{ConfigDir: dir, Context: "missing"}, "", false, `docker context "missing": there is no such context`},
 		{"broken configuration", docker.Options{ConfigDir: broken}, "", false, "docker configuration"},
 		{"no certificates", docker.Options{ConfigDir: dir, Host: "tcp://10.0.0.2:2376", CertPath: plain}, "", false, "certificates"},
 	}
@@ -105,6 +105,10 @@ func TestHost(t *testing.T) {
 				t.Errorf("Close() = %v", err)
 			}
 		})
+	}
+	_, err := docker.Connect(t.Context(), docker.Options{ConfigDir: dir, Context: "missing", Dir: t.TempDir(), State: "test"})
+	if missing := (*docker.ContextError)(nil); !errors.As(err, &missing) || missing.Name != "missing" || missing.Hint() == "" {
+		t.Errorf("Connect() = %v, want a ContextError of \"missing\" with a hint", err)
 	}
 	if _, err := docker.Connect(t.Context(), docker.Options{Host: "unix:///run/x.sock"}); err == nil {
 		t.Error("Connect() without a state folder = nil, want an error")
