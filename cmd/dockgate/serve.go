@@ -80,6 +80,9 @@ latest.` + exits,
 			}
 			if options.Config.HTTP.Listen != "" {
 				return d.ServeHTTP(cmd.Context(), func(address string) error {
+					if err := tellLocked(cmd, d); err != nil {
+						return err
+					}
 					_, err := fmt.Fprintln(cmd.OutOrStdout(), address)
 					return err
 				})
@@ -97,6 +100,21 @@ latest.` + exits,
 	}
 	s.register(cmd, f)
 	return cmd
+}
+
+// tellLocked says so if nobody can use the gateway over HTTP yet.
+func tellLocked(cmd *cobra.Command, d *daemon.Daemon) error {
+	if d.Config.HTTP.AllowUnauthenticated || len(d.Config.Admission.Issuers) > 0 {
+		return nil
+	}
+	tokens, err := d.Store.Tokens(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if len(tokens) == 0 {
+		tell(cmd, "there is no token yet, and no client is let in without one; make one with: dockgate token new NAME")
+	}
+	return nil
 }
 
 func (s *serveFlags) register(cmd *cobra.Command, f *flags) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -21,12 +22,16 @@ func SocketPath(address string) (path string, ok bool) { return strings.CutPrefi
 
 // Listen listens on "HOST:PORT" or "unix:PATH". A socket can be used by its
 // owner alone, from the moment when it is there. One that a gateway has left
-// behind is replaced; one that is in use is a [*InUseError].
+// behind is replaced; one that is in use is a
+// [*InUseError], and an address that is taken is a [*TakenError].
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	var network net.ListenConfig
 	path, ok := SocketPath(address)
 	if !ok {
 		listener, err := network.Listen(ctx, "tcp", address)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, &TakenError{Address: address}
+		}
 		if err != nil {
 			return nil, fmt.Errorf("listen on %s: %w", address, err)
 		}
@@ -37,6 +42,19 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on socket %s: %w", path, err)
 	}
 	return listener, nil
+}
+
+// A TakenError says that a program listens on an address already.
+type TakenError struct{ Address string }
+
+// Error names the address.
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("listen on %s: the address is in use", e.Address)
+}
+
+// Hint says what can be done.
+func (e *TakenError) Hint() string {
+	return "another gateway or program listens there: use that one, stop it, or choose another port (0 is any that is free)"
 }
 
 // An InUseError says that somebody else listens on a socket.

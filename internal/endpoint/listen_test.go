@@ -85,3 +85,15 @@ func TestListenWhereSomethingIs(t *testing.T) {
 		}
 	}
 }
+
+// Who listens where another program does is told what can be done.
+func TestListenTaken(t *testing.T) {
+	taken, err := endpoint.Listen(t.Context(), "127.0.0.1:0")
+	check(t, err)
+	defer func() { check(t, taken.Close()) }()
+	second, err := endpoint.Listen(t.Context(), taken.Addr().String())
+	var want *endpoint.TakenError
+	if !errors.As(err, &want) || want.Address != taken.Addr().String() || want.Hint() == "" {
+		t.Errorf("Listen(%s) = %v, %v, want a TakenError of that address", taken.Addr(), second, err)
+	}
+}
