@@ -264,7 +264,8 @@ func newCatalogValidate(f *flags) *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Check catalog files",
 		Long: `Check catalog files, in whichever format they are, and print every mistake as
-"file:line: field: problem". Where there is none, that is said on standard error.` + exits,
+"file:line: field: problem". Where there is none, that is said on
+standard error.` + exits,
 		Example: `  dockgate catalog validate team.yaml
   dockgate catalog validate *.yaml --json`,
 		Args: cobra.MinimumNArgs(1),
