@@ -76,10 +76,11 @@ func (d *Daemon) watch(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
+	// Asked for before anything is looked at: what changes meanwhile is news.
+	decided, listed := d.Book.Changed(), d.Caller.Offers.Changed()
 	started := map[string]bool{}
 	d.warm(ctx, principal.Local, started)
 	for {
-		decided, listed := d.Book.Changed(), d.Caller.Offers.Changed()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -96,6 +97,7 @@ func (d *Daemon) watch(ctx context.Context) error {
 			}
 			seen = now
 		}
+		decided, listed = d.Book.Changed(), d.Caller.Offers.Changed()
 		d.Planner.ForgetAll()
 		d.Gateway.Changed(ctx)
 		d.warm(ctx, principal.Local, started)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 )
 
@@ -56,6 +57,9 @@ func TestProjectQuotas(t *testing.T) {
 		}
 		for _, c := range running.Items {
 			inspected, err := api.ContainerInspect(t.Context(), c.ID, client.ContainerInspectOptions{})
+			if cerrdefs.IsNotFound(err) {
+				continue // it made room for the next
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
