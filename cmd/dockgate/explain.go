@@ -41,7 +41,7 @@ server has not listed yet is explained by its name.` + exits,
 				if !known {
 					tell(cmd, "%s", clean(unlisted(ref, stock.Items)))
 				}
-				return explain(cmd, ref, d.Now().Rules.Explain(ref.Server, definition), known, out)
+				return explain(cmd, explained{ref, known, d.Now().Rules.Explain(ref.Server, definition)}, out)
 			})
 		},
 	}
@@ -63,8 +63,15 @@ func unlisted(ref tool.Ref, items []meta.Item) string {
 	return text + "; it is explained by its name"
 }
 
+// An explained is a tool and what the rules make of it.
+type explained struct {
+	tool.Ref
+	known bool // the server has listed it
+	rules.Explanation
+}
+
 // explain prints an explanation.
-func explain(cmd *cobra.Command, ref tool.Ref, e rules.Explanation, known bool, out output) error {
+func explain(cmd *cobra.Command, e explained, out output) error {
 	type step struct {
 		Number  int        `json:"number"`
 		Rule    rules.Rule `json:"rule"`
@@ -76,8 +83,8 @@ func explain(cmd *cobra.Command, ref tool.Ref, e rules.Explanation, known bool, 
 	for i, s := range e.Steps {
 		steps[i] = step{s.Number, s.Rule, s.Matched, s.Decides, s.Why}
 	}
-	title := "Tool: " + clean(ref.Server+":"+ref.Name)
-	if !known {
+	title := "Tool: " + clean(e.Server+":"+e.Name)
+	if !e.known {
 		title += " (not listed)"
 	}
 	return out.print(cmd, struct {
@@ -89,8 +96,8 @@ func explain(cmd *cobra.Command, ref tool.Ref, e rules.Explanation, known bool, 
 		Why      []string      `json:"why"`
 		Tags     []string      `json:"tags"`
 		Rules    []step        `json:"rules"`
-	}{ref.Server, ref.Name, known, e.Enabled(), e.Verdict, e.Why, append([]string{}, e.Tags...), steps}, func() error {
-		return describeExplanation(cmd, title, e)
+	}{e.Server, e.Name, e.known, e.Enabled(), e.Verdict, e.Why, append([]string{}, e.Tags...), steps}, func() error {
+		return describeExplanation(cmd, title, e.Explanation)
 	})
 }
 
