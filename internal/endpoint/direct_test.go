@@ -1,7 +1,6 @@
 package endpoint_test
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -86,25 +85,9 @@ func TestDisconnectOfSession(t *testing.T) {
 	server := newHanging()
 	f := open(t, options{}, server.servers())
 	session := f.begin(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	left := make(chan struct{})
-	go func() {
-		defer close(left)
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url, strings.NewReader(strings.ReplaceAll(legacyCall, "echo", "hang")))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		for i, headers := 0, append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, session...); i < len(headers); i += 2 {
-			r.Header.Set(headers[i], headers[i+1])
-		}
-		if response, err := f.client(t).Do(r); err == nil {
-			_ = response.Body.Close()
-			t.Errorf("POST of who has left = %s", response.Status)
-		}
-	}()
+	leave, left := f.leaving(t, strings.ReplaceAll(legacyCall, "echo", "hang"), session...)
 	within(t, server.began, "the call")
-	cancel()
+	leave()
 	within(t, left, "the client's end")
 	if w := post(t, f, legacyCall, session...); w.Code != http.StatusBadRequest {
 		t.Errorf("another call with the id = %d %s, want 400", w.Code, w.Body)

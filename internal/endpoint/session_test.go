@@ -58,6 +58,31 @@ func within(t *testing.T, happens <-chan struct{}, what string) {
 	}
 }
 
+// leaving sends a request of a client that goes when leave is called; left is
+// closed when it has.
+func (f *front) leaving(t *testing.T, body string, headers ...string) (leave func(), left <-chan struct{}) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url, strings.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		headers = append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, headers...)
+		for i := 0; i+1 < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		if response, err := f.client(t).Do(r); err == nil {
+			_ = response.Body.Close()
+			t.Errorf("POST of who has left = %s", response.Status)
+		}
+	}()
+	return cancel, gone
+}
+
 // ask sends a request to the front and returns the response, which the test closes.
 func (f *front) ask(t testing.TB, ctx context.Context, method, body string, headers ...string) *http.Response { //nolint:revive // t first, as in all of them
 	t.Helper()
@@ -98,25 +123,9 @@ func (f *front) begin(t testing.TB, headers ...string) []string {
 func TestDisconnectCancels(t *testing.T) {
 	server := newHanging()
 	f := open(t, options{}, server.servers())
-	ctx, cancel := context.WithCancel(t.Context())
-	left := make(chan struct{})
-	go func() {
-		defer close(left)
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url, strings.NewReader(strings.ReplaceAll(modernCall, "one__echo", "one__hang")))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		for i, headers := 0, modernHeaders("tools/call", "Mcp-Name", "one__hang", "Content-Type", "application/json", "Accept", "application/json, text/event-stream"); i < len(headers); i += 2 {
-			r.Header.Set(headers[i], headers[i+1])
-		}
-		if response, err := f.client(t).Do(r); err == nil {
-			_ = response.Body.Close()
-			t.Errorf("POST of who has left = %s", response.Status)
-		}
-	}()
+	leave, left := f.leaving(t, strings.ReplaceAll(modernCall, "one__echo", "one__hang"), modernHeaders("tools/call", "Mcp-Name", "one__hang")...)
 	within(t, server.began, "the call")
-	cancel()
+	leave()
 	within(t, server.cancelled, "the cancellation at the server")
 	within(t, left, "the client's end")
 }
