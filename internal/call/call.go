@@ -40,6 +40,8 @@ type Client struct {
 	// Session names the client's session, for the record and for servers of
 	// which each session has its own.
 	Session string
+	// Call names the call where no session does: each may be another program's.
+	Call string
 	// Modern says that the client uses the generation of the protocol without
 	// sessions, and Rounds that it answers for itself what a server of that
 	// generation asks before it has a result.
@@ -72,7 +74,9 @@ type Client struct {
 // SessionScope is the scope of servers that belong to the client's session alone.
 func (c Client) SessionScope() string { return c.Principal.ID + "/" + c.Session }
 
-func (c Client) from() fleet.From { return fleet.From{Principal: c.Principal.ID, Session: c.Session} }
+func (c Client) from() fleet.From {
+	return fleet.From{Principal: c.Principal.ID, Session: c.Session, Call: c.Call}
+}
 
 // A Request is one call.
 type Request struct {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/upstream"
@@ -25,8 +26,18 @@ type flight struct {
 	ctx   context.Context //nolint:containedctx // it is the call's own, and ends with it
 	limit *deadline       // nil while the server starts
 
-	asked int // requests of the server that wait for the client; guarded by the instance's flying
+	// Guarded by the instance's flying.
+	asked int       // requests of the server that wait for the client
+	since time.Time // when it asked last
 }
+
+// AtOnce is for how long a call that has asked something may still ask more
+// beside it. After that it waits for the answer.
+const AtOnce = 50 * time.Millisecond
+
+// waits reports whether a flight asks nothing at the moment because it waits
+// for its client.
+func (fl *flight) waits() bool { return fl.asked > 0 && time.Since(fl.since) >= AtOnce }
 
 // board makes an order known to the instance that works on it, until alight.
 // Ctx ends with the order.
@@ -55,7 +66,7 @@ func (i *instance) attributed() (fl *flight, clients int) {
 	defer i.flying.Unlock()
 	from := make(map[From]bool)
 	for _, other := range slices.Backward(i.flights) {
-		from[other.from] = true
+		from[From{Principal: other.from.Principal, Session: other.from.Session}] = true
 		if fl == nil || fl.asked > 0 && other.asked == 0 {
 			fl = other
 		}
@@ -66,12 +77,53 @@ func (i *instance) attributed() (fl *flight, clients int) {
 	return fl, len(from)
 }
 
+// rivals returns how many other calls a question may be of that seems to be of
+// this one. Where there are no sessions each may be another program's.
+func (i *instance) rivals(fl *flight) (n int) {
+	i.flying.Lock()
+	defer i.flying.Unlock()
+	for _, other := range i.flights {
+		if other.from.Call != fl.from.Call && other.waits() == fl.waits() {
+			n++
+		}
+	}
+	return n
+}
+
+// askable reports whether the client of any call can be asked.
+func (i *instance) askable() bool {
+	i.flying.Lock()
+	defer i.flying.Unlock()
+	return slices.ContainsFunc(i.flights, func(fl *flight) bool { return fl.ask != nil })
+}
+
+// lane keeps the calls apart that may be asked and belong to no session, once
+// a server has asked and nobody knew which of them: each has a container of
+// the scope to itself while it lasts, the first that is free. Those that cannot
+// be asked share one. f.mu is held.
+func (f *Fleet) lane(o Order) int {
+	if o.From.Call == "" || o.Ask == nil || !f.asking[o.Spec.Server] {
+		return 0
+	}
+	for o.lane = 1; ; o.lane++ {
+		i := f.instances[o.key()]
+		if i == nil || i.leaving() || i.uses == 0 || i.client == o.From {
+			return o.lane
+		}
+	}
+}
+
 // serve answers a request of the server: it asks the client whose call caused
 // it. It refuses what belongs to no call, or to nobody knows which.
 func (f *Fleet) serve(i *instance) func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 		fl, clients := i.attributed()
+		if clients == 1 {
+			clients += i.rivals(fl)
+		}
 		switch {
+		case clients > 0 && !i.askable():
+			return nil, refusal(jsonrpc.CodeMethodNotFound, "the client cannot be asked: "+method)
 		case clients > 1:
 			f.separate(ctx, i)
 			return nil, refusal(jsonrpc.CodeInvalidRequest, fmt.Sprintf(
@@ -120,6 +172,9 @@ func (i *instance) count(fl *flight, n int) {
 	i.flying.Lock()
 	defer i.flying.Unlock()
 	fl.asked += n
+	if n > 0 {
+		fl.since = time.Now()
+	}
 }
 
 // The requests of servers that the fleet knows more of than their bytes.
@@ -152,6 +207,9 @@ func (f *Fleet) Asks(server string) bool {
 func (f *Fleet) showedRoots(i *instance, from From) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if from.Call != "" { // there are no such notifications without sessions
+		return
+	}
 	if i.rooted == nil {
 		i.rooted = make(map[From]bool)
 	}

@@ -178,3 +178,62 @@ func TestAskEndsWithItsCall(t *testing.T) {
 		w.expectRunning()
 	})
 }
+
+// without returns the order as it comes from a client without a session, whose
+// programs nobody can tell apart.
+func without(call string, after time.Duration, o fleet.Order) fleet.Order {
+	o = by(call, after, o)
+	o.From = fleet.From{Principal: "ann", Session: "all", Call: call}
+	return o
+}
+
+// A call that waits for an answer asks nothing more: what is asked then is of
+// another.
+func TestAskBesideOneThatWaits(t *testing.T) {
+	inAskingWorld(t, func(t *testing.T, w *world, o fleet.Order) {
+		first := w.starts(without("one", time.Minute, o), elicit)
+		pass(fleet.AtOnce)
+		w.answers(without("two", 0, o), elicit, `{"by":"two","method":"elicitation/create","params":{"a":1.0}}`)
+		pass(time.Minute)
+		if err := <-first; err != nil {
+			t.Errorf("the call that waited = %v, want its answer", err)
+		}
+		if w.fleet.Asks("a") {
+			t.Error("Asks() though it was known who was asked, want false")
+		}
+		w.expectStarted(1)
+	})
+}
+
+// Where there are no sessions two calls may be of two programs. What cannot be
+// attributed is refused; from then on each call that can be asked has a server
+// to itself, and the others share one.
+func TestAskWithoutSessions(t *testing.T) {
+	inAskingWorld(t, func(t *testing.T, w *world, o fleet.Order) {
+		hanging := []<-chan error{w.starts(without("one", 0, o), "hang")}
+		got, err := w.call(t.Context(), without("two", 0, o), elicit)
+		if err != nil || !strings.Contains(got, "which of 2 clients") {
+			t.Errorf("Call() = %s, %v, want what the server was refused with", got, err)
+		}
+		if !w.fleet.Asks("a") {
+			t.Error("Asks() = false after two calls could not be told apart")
+		}
+		o.Scope = "ann/all"
+		hanging = append(hanging, w.starts(without("three", 0, o), "hang"))
+		w.answers(without("four", 0, o), elicit, `{"by":"four","method":"elicitation/create","params":{"a":1.0}}`)
+		w.answers(without("five", 0, o), elicit, `{"by":"five","method":"elicitation/create","params":{"a":1.0}}`)
+		w.expectStarted(3) // the first that is free is taken again
+		mute := without("six", 0, o)
+		mute.Ask = nil
+		hanging = append(hanging, w.starts(mute, "hang"))
+		mute.From.Call = "seven"
+		w.answers(mute, elicit, `{"code":-32601,"message":"the client cannot be asked: elicitation/create"}`)
+		w.expectStarted(4)
+		_, _ = w.fleet.Stop(t.Context(), "a")
+		for _, ended := range hanging {
+			if err := <-ended; !errors.Is(err, fleet.ErrStopped) {
+				t.Errorf("a call that hung = %v, want %v", err, fleet.ErrStopped)
+			}
+		}
+	})
+}

@@ -89,10 +89,17 @@ type Order struct {
 	// Check, if not nil, is asked before a call is passed on to a server that
 	// has listed, each time; its error is the call's.
 	Check func(ctx context.Context) error
+
+	lane int // see Fleet.lane
 }
 
 // From names a client: its principal, and its session.
-type From struct{ Principal, Session string }
+type From struct {
+	Principal, Session string
+	// Call names the call if the protocol has no session that would tell the
+	// programs of one principal apart.
+	Call string
+}
 
 // key is where an order's instance is found. Callers who share a server may
 // have different settings for it, and neither gets the other's: so what is
@@ -103,6 +110,7 @@ func (o Order) key() key {
 	if o.Scope == "" {
 		k.digest = o.Digest
 	}
+	k.lane = o.lane
 	if o.Both {
 		k.era = o.era()
 	}
@@ -114,6 +122,7 @@ func (o Order) era() upstream.Era { return cmp.Or(o.Era, upstream.Legacy) }
 type key struct {
 	server, scope, digest string
 	era                   upstream.Era
+	lane                  int
 }
 
 // An Event is a change of a server's state that an audit records.
@@ -310,6 +319,7 @@ func (f *Fleet) join(ctx context.Context, order Order, w *waiter) (*instance, er
 		return nil, ErrClosed
 	}
 	order.Both = order.Both || f.both[order.Spec.Program()] // learned since it was made
+	order.lane = f.lane(order)
 	i := f.current(order)
 	if i == nil || !i.users[order.Owner] {
 		f.move(order)
@@ -327,6 +337,9 @@ func (f *Fleet) join(ctx context.Context, order Order, w *waiter) (*instance, er
 		i = f.begin(ctx, order)
 	}
 	i.users[order.Owner] = true
+	if i.uses == 0 {
+		i.client = order.From
+	}
 	i.uses++
 	f.settle(i)
 	return i, nil
@@ -351,10 +364,10 @@ func (f *Fleet) leave(i *instance, owner string) {
 	}
 }
 
-// sibling reports whether both are one server in one scope, however started,
-// and do not run beside each other for clients of two eras.
+// sibling reports whether both are one server in one scope and lane, however
+// started, and do not run beside each other for clients of two eras.
 func (k key) sibling(other key) bool {
-	return k.server == other.server && k.scope == other.scope && (k.era == other.era || k.era == "" || other.era == "")
+	return k.server == other.server && k.scope == other.scope && k.lane == other.lane && (k.era == other.era || k.era == "" || other.era == "")
 }
 
 // current returns the instance that serves an order, or nil; one that cannot

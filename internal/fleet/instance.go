@@ -53,6 +53,7 @@ type instance struct {
 	rooted   map[From]bool   // the clients that it has asked for their roots
 	ready    bool
 	uses     int
+	client   From      // whose use was the first of those that last
 	used     time.Time // when a use ended last, or the start began
 	at       key       // where it is found
 	given    int       // calls given up since one was answered

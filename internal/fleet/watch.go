@@ -81,6 +81,7 @@ type Subscription struct {
 // of it, in the way of its era. What it tells comes to Options.Heard. The error
 // may be the server's own.
 func (f *Fleet) Subscribe(ctx context.Context, order Order, uri string) (*Subscription, error) {
+	order.From.Call = "" // it outlasts the call
 	i, err := f.acquire(ctx, order)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/gateway/gatewaytest"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest"
 )
 
@@ -38,29 +38,8 @@ func eachCombination(t *testing.T, run func(t *testing.T, client, server string)
 // only is a server of the official SDK that speaks one version of the protocol.
 func only(version string, options mcp.ServerOptions, build func(s *mcp.Server)) sandboxtest.Server {
 	options.SupportedProtocolVersions = []string{version}
-	return func(ctx context.Context, c sandboxtest.Container) int {
-		s := mcp.NewServer(&mcp.Implementation{Name: "upstream", Version: "1"}, &options)
-		build(s)
-		// Of the context nothing but its end may come into another process: the
-		// gateway's SDK keeps values there that the server's would take for its own.
-		own, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		go func() {
-			select {
-			case <-c.Killed:
-			case <-ctx.Done():
-			case <-own.Done():
-			}
-			cancel()
-		}()
-		_ = s.Run(own, &mcp.IOTransport{Reader: io.NopCloser(c.Stdin), Writer: nopCloser{c.Stdout}})
-		return 0
-	}
+	return gatewaytest.SDKServerWith(options, build)
 }
-
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }
 
 // A questioner asks its client one thing after the other: in requests of its
 // own if it has sessions, else in rounds.

@@ -152,6 +152,9 @@ func (g *Gateway) client(ctx context.Context, req mcp.Request, params json.RawMe
 		Principal: s.principal, Session: s.id, Via: "direct", Person: g.person(connection),
 		Modern: isModern, Rounds: isModern, Capabilities: able.capabilities,
 	}
+	if isModern && visitOf(req) != nil { // all programs of one principal have one session
+		client.Call = rand.Text()
+	}
 	if able.can.Any() && !isModern {
 		client.Ask = relay(ctx, connection, s, able.can)
 	}

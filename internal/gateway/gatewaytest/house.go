@@ -235,19 +235,29 @@ func check(t testing.TB, err error) {
 
 // SDKServer is a container that runs a server of the official SDK.
 func SDKServer(build func(s *mcp.Server)) sandboxtest.Server {
+	return SDKServerWith(mcp.ServerOptions{}, build)
+}
+
+// SDKServerWith is an SDKServer with options. Each container has a server of
+// its own.
+func SDKServerWith(options mcp.ServerOptions, build func(s *mcp.Server)) sandboxtest.Server {
 	return func(ctx context.Context, c sandboxtest.Container) int {
-		s := mcp.NewServer(&mcp.Implementation{Name: "upstream", Version: "1"}, nil)
+		options := options
+		s := mcp.NewServer(&mcp.Implementation{Name: "upstream", Version: "1"}, &options)
 		build(s)
-		ctx, cancel := context.WithCancel(ctx)
+		// Of the context nothing but its end may come into another process: the
+		// gateway's SDK keeps values there that the server's would take for its own.
+		own, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		go func() {
 			select {
 			case <-c.Killed:
-				cancel()
 			case <-ctx.Done():
+			case <-own.Done():
 			}
+			cancel()
 		}()
-		_ = s.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(c.Stdin), Writer: nopCloser{c.Stdout}})
+		_ = s.Run(own, &mcp.IOTransport{Reader: io.NopCloser(c.Stdin), Writer: nopCloser{c.Stdout}})
 		return 0
 	}
 }
