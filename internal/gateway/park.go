@@ -123,14 +123,15 @@ func (g *Gateway) resume(ctx context.Context, e exchange, params json.RawMessage
 	if err != nil {
 		return nil, err
 	}
-	answer := jsonrpc.Lookup(jsonrpc.Lookup(params, "inputResponses"), leg.Question.Input.Key)
-	if answer == nil {
-		leg.Call.GiveUp(nil)
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the answer to what was asked is missing in inputResponses"}
-	}
 	e.ref = leg.Call.Of.ref
 	leg.Call.Of.enter(e.client)
-	leg.Answer(answer)
+	answers := jsonrpc.Lookup(params, "inputResponses")
+	open := leg.Answer(func(key string) json.RawMessage { return jsonrpc.Lookup(answers, key) })
+	if len(open) > 0 { // the client is asked again (MCP 2026-07-28, basic/patterns/mrtr)
+		if result, err := g.pose(ctx, leg.Call, open...); result != nil || err != nil {
+			return result, err
+		}
+	}
 	return g.attend(ctx, e, leg.Call)
 }
 
@@ -142,23 +143,46 @@ func (g *Gateway) attend(ctx context.Context, e exchange, p *parkedCall) (mcp.Re
 		defer timer.Stop()
 		patience = timer.C
 	}
-	select {
-	case <-p.Done():
-	case <-patience:
-		p.GiveUp(&call.PatienceError{Server: e.ref.Server, Patience: g.Caller.Patience})
-	case question := <-p.Questions():
-		handle, err := g.parked.Keep(park.Leg[*rider]{Call: p, Question: question})
-		if err != nil {
+	for ended := false; !ended; {
+		select {
+		case <-p.Done():
+			ended = true
+		case <-patience:
+			p.GiveUp(&call.PatienceError{Server: e.ref.Server, Patience: g.Caller.Patience})
+		case question := <-p.Questions():
+			if result, err := g.pose(ctx, p, question); result != nil || err != nil {
+				return result, err
+			}
+		case <-ctx.Done():
 			p.GiveUp(nil)
-			return nil, err
+			return nil, ctx.Err()
 		}
-		return inputRequired([]era.Input{question.Input}, handle)
-	case <-ctx.Done():
-		p.GiveUp(nil)
-		return nil, ctx.Err()
 	}
 	result, err := p.Result()
 	return g.finish(e, result, g.late(p.Reason(), e.ref, err))
+}
+
+// pose sends the client away with what a call asks, to come back with the
+// answers. It returns nothing if that is not asked any more.
+func (g *Gateway) pose(ctx context.Context, p *parkedCall, questions ...park.Question) (mcp.Result, error) {
+	questions = p.Gather(questions...)
+	if err := ctx.Err(); err != nil {
+		p.GiveUp(nil)
+		return nil, err
+	}
+	if len(questions) == 0 {
+		return nil, nil //nolint:nilnil // the two together say that the client stays
+	}
+	handle, err := g.parked.Keep(park.Leg[*rider]{Call: p, Questions: questions})
+	if err != nil {
+		p.GiveUp(nil)
+		return nil, err
+	}
+	inputs := make([]era.Input, len(questions))
+	for i, question := range questions {
+		inputs[i] = question.Input
+	}
+	return inputRequired(inputs, handle)
 }
 
 // late returns what a call that was given up for a reason still waited for, if

@@ -2,10 +2,12 @@
 package gateway_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -75,4 +77,79 @@ func TestParkedIsPrincipals(t *testing.T) {
 	if again, err := ann.CallTool(t.Context(), retry); !errors.As(err, &refusal) || refusal.Code != jsonrpc.CodeInvalidParams {
 		t.Errorf("the same retry again = %v, %v, want a refusal", again, err)
 	}
+}
+
+// What a server asks at once in a session, a client without sessions is asked
+// in one round, and again as far as it leaves the answer out.
+func TestAskedAtOnce(t *testing.T) {
+	legacy, modern := versions()[0], versions()[1]
+	q := &questioner{questions: everything()}
+	server := only(legacy, mcp.ServerOptions{}, func(s *mcp.Server) {
+		s.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			answers := make([]string, len(q.questions))
+			var asking sync.WaitGroup
+			for i, question := range q.questions {
+				asking.Go(func() {
+					answer, err := q.ask(ctx, req.Session, question)
+					raw, _ := json.Marshal(answer)
+					answers[i] = string(raw)
+					if err != nil {
+						answers[i] = err.Error()
+					}
+				})
+			}
+			asking.Wait()
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Join(answers, "\n")}}}, nil
+		})
+	})
+	h := build(t, options{mode: approval.ModeAll, active: []string{"one"}}, map[string]sandboxtest.Server{"test/one": server})
+	session := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, &mcp.ClientOptions{
+		Capabilities: &mcp.ClientCapabilities{
+			RootsV2:     &mcp.RootCapabilities{},
+			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
+			Sampling:    &mcp.SamplingCapabilities{Tools: &mcp.SamplingToolsCapabilities{}},
+		},
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+	}), modern)
+	answer := func(asked mcp.InputRequest) mcp.InputResponse {
+		switch asked := asked.(type) {
+		case *mcp.ElicitParams:
+			if asked.Mode == "url" {
+				return &mcp.ElicitResult{Action: "accept"}
+			}
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ann"}}
+		case *mcp.ListRootsParams:
+			return &mcp.ListRootsResult{Roots: []*mcp.Root{{Name: "work", URI: "file:///work"}}}
+		default:
+			return &mcp.CreateMessageWithToolsResult{
+				Model: "m", Role: "assistant", StopReason: "endTurn", Content: []mcp.Content{&mcp.TextContent{Text: "4"}},
+			}
+		}
+	}
+	call := &mcp.CallToolParams{Name: "one__ask", Arguments: map[string]any{}}
+	for _, asked := range []int{4, 3, 1} {
+		result := invokeWith(t, session, call)
+		if len(result.InputRequests) != asked {
+			t.Fatalf("asked %v, want %d questions in one round", result.InputRequests, asked)
+		}
+		given, most := mcp.InputResponseMap{}, map[int]int{4: 1, 3: 2, 1: 1}[asked]
+		for key, question := range result.InputRequests {
+			if len(given) < most {
+				given[key] = answer(question)
+			}
+		}
+		call = &mcp.CallToolParams{Name: "one__ask", Arguments: map[string]any{}, RequestState: result.RequestState, InputResponses: given}
+	}
+	if got, want := text(invokeWith(t, session, call)), strings.Join(everythingAnswered(), "\n"); got != want {
+		t.Errorf("result = %s, want %s", got, want)
+	}
+}
+
+func invokeWith(t *testing.T, session *mcp.ClientSession, params *mcp.CallToolParams) *mcp.CallToolResult {
+	t.Helper()
+	result, err := session.CallTool(t.Context(), params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
 }

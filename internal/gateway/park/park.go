@@ -15,6 +15,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,6 +34,9 @@ const (
 	// principal's.
 	Most     = 1000
 	MostEach = 100
+	// gathering is for how long a call must have asked nothing more before its
+	// client gets what it asked.
+	gathering = 50 * time.Millisecond
 )
 
 // Prefix tells a handle from other states.
@@ -59,8 +64,20 @@ type Call[T any] struct {
 
 // A Question is what a call waits for.
 type Question struct {
-	Input  era.Input
-	answer chan json.RawMessage // holds one
+	Input era.Input
+
+	answer    chan json.RawMessage // holds one
+	withdrawn <-chan struct{}
+}
+
+// open reports whether its asker still waits for the answer.
+func (q Question) open() bool {
+	select {
+	case <-q.withdrawn:
+		return false
+	default:
+		return true
+	}
 }
 
 // Start runs the call until it ends, whoever waits for it, once. Do gets a
@@ -79,7 +96,7 @@ func (c *Call[T]) Start(ctx context.Context, run func(func()), do func(context.C
 // Ask hands a question to the client when it is there next, and waits for the
 // answer. If none comes for ten minutes, the call is given up.
 func (c *Call[T]) Ask(ctx context.Context, input era.Input) (json.RawMessage, error) {
-	question := Question{Input: input, answer: make(chan json.RawMessage, 1)}
+	question := Question{Input: input, answer: make(chan json.RawMessage, 1), withdrawn: ctx.Done()}
 	late := time.AfterFunc(TTL, func() { c.cancel(ErrExpired) })
 	defer late.Stop()
 	select {
@@ -102,6 +119,36 @@ func (c *Call[T]) Ask(ctx context.Context, input era.Input) (json.RawMessage, er
 // Questions yields what the call asks, one after the other.
 func (c *Call[T]) Questions() <-chan Question { return c.questions }
 
+// Gather returns those of the questions that still want an answer, with what
+// else the call asks at the same time, each with a key of its own. A server
+// that asks several things at once sends them one after the other, and its
+// client is to get them together.
+func (c *Call[T]) Gather(questions ...Question) []Question {
+	quiet := time.NewTimer(gathering)
+	defer quiet.Stop()
+	for more := true; more; {
+		select {
+		case question := <-c.questions:
+			questions = append(questions, question)
+			quiet.Reset(gathering)
+		case <-quiet.C:
+			more = false
+		case <-c.done:
+			return nil
+		}
+	}
+	questions = slices.DeleteFunc(questions, func(q Question) bool { return !q.open() })
+	keys := make(map[string]bool)
+	for i := range questions {
+		input := &questions[i].Input
+		for base, n := input.Key, 2; keys[input.Key]; n++ {
+			input.Key = fmt.Sprintf("%s-%d", base, n)
+		}
+		keys[input.Key] = true
+	}
+	return questions
+}
+
 // Done is closed when the call has ended.
 func (c *Call[T]) Done() <-chan struct{} { return c.done }
 
@@ -117,16 +164,27 @@ func (c *Call[T]) GiveUp(reason error) {
 // Reason is why the call was given up, or nil.
 func (c *Call[T]) Reason() error { return context.Cause(c.ctx) }
 
-// A Leg is a call with the question its client was sent.
+// A Leg is a call with the questions its client was sent.
 type Leg[T any] struct {
-	Call     *Call[T]
-	Question Question
+	Call      *Call[T]
+	Questions []Question
 
 	until time.Time
 }
 
-// Answer gives the call its answer, once.
-func (l Leg[T]) Answer(answer json.RawMessage) { l.Question.answer <- answer }
+// Answer gives the call the answers that came, which are found by the keys of
+// the questions, and returns the questions that have none. It may be called
+// once.
+func (l Leg[T]) Answer(find func(key string) json.RawMessage) (open []Question) {
+	for _, question := range l.Questions {
+		if answer := find(question.Input.Key); len(answer) > 0 {
+			question.answer <- answer
+		} else {
+			open = append(open, question)
+		}
+	}
+	return open
+}
 
 // over reports that nobody needs a leg any more. A call may have ended without
 // the answer, and then the retry brings the result.

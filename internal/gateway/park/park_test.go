@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,10 @@ var ann, bob = principal.Principal{ID: "ann"}, principal.Principal{ID: "bob"} //
 
 type call = park.Call[string]
 
+func answers(of map[string]string) func(key string) json.RawMessage {
+	return func(key string) json.RawMessage { return json.RawMessage(of[key]) }
+}
+
 // asking starts a call that asks once and returns the answer.
 func asking(ctx context.Context, wg *sync.WaitGroup, who principal.Principal, same string) *call {
 	c := &call{Principal: who, Same: same}
@@ -37,7 +42,7 @@ func asking(ctx context.Context, wg *sync.WaitGroup, who principal.Principal, sa
 func parked(t *testing.T, lot *park.Lot[string], wg *sync.WaitGroup, who principal.Principal) (*call, string) {
 	t.Helper()
 	c := asking(t.Context(), wg, who, "same")
-	handle, err := lot.Keep(park.Leg[string]{Call: c, Question: <-c.Questions()})
+	handle, err := lot.Keep(park.Leg[string]{Call: c, Questions: c.Gather(<-c.Questions())})
 	if err != nil || !park.IsHandle(handle) || len(handle) < len(park.Prefix)+26 {
 		t.Fatalf("Keep() = %q, %v, want a handle of 128 bits", handle, err)
 	}
@@ -65,7 +70,7 @@ func TestAnswered(t *testing.T) {
 		if _, err := lot.Take(handle, ann, "same"); !refused(err) {
 			t.Errorf("a second Take = %v, want a refusal", err)
 		}
-		leg.Answer(json.RawMessage(`{"x":1}`))
+		leg.Answer(answers(map[string]string{"q": `{"x":1}`}))
 		<-c.Done()
 		if result, err := c.Result(); string(result) != `{"x":1}` || err != nil {
 			t.Errorf("Result() = %s, %v, want the answer", result, err)
@@ -126,7 +131,7 @@ func TestEndsWithoutAnswer(t *testing.T) {
 			}
 			return json.RawMessage(`"done"`), nil
 		})
-		handle, err := lot.Keep(park.Leg[string]{Call: c, Question: <-c.Questions()})
+		handle, err := lot.Keep(park.Leg[string]{Call: c, Questions: c.Gather(<-c.Questions())})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,9 +140,70 @@ func TestEndsWithoutAnswer(t *testing.T) {
 		if err != nil || leg.Call != c {
 			t.Fatalf("Take of a call that has ended = %v, want its leg", err)
 		}
-		leg.Answer(json.RawMessage("{}"))
+		leg.Answer(answers(map[string]string{"": "{}"}))
 		if result, err := c.Result(); string(result) != `"done"` || err != nil {
 			t.Errorf("Result() = %s, %v, want what came of the call", result, err)
+		}
+		wg.Wait()
+	})
+}
+
+// What is asked at the same time is asked together, and again as long as an
+// answer is missing.
+func TestGathers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lot park.Lot[string]
+		var wg sync.WaitGroup
+		c := &call{Principal: ann, Same: "same"}
+		got := make([]string, 3)
+		c.Start(t.Context(), wg.Go, func(ctx context.Context) (json.RawMessage, error) {
+			var asking sync.WaitGroup
+			for i := range got {
+				asking.Go(func() {
+					<-time.After(time.Duration(i) * 20 * time.Millisecond)
+					answer, err := c.Ask(ctx, era.Input{Key: "q"})
+					if err != nil {
+						t.Errorf("Ask() = %v, want an answer", err)
+					}
+					got[i] = string(answer)
+				})
+			}
+			withdrawn, cancel := context.WithTimeout(ctx, 70*time.Millisecond)
+			defer cancel()
+			if answer, err := c.Ask(withdrawn, era.Input{Key: "q"}); err == nil {
+				t.Errorf("Ask() = %s, want the end of its context", answer)
+			}
+			asking.Wait()
+			return json.RawMessage(`"done"`), nil
+		})
+		questions := c.Gather(<-c.Questions())
+		var keys []string
+		for _, question := range questions {
+			keys = append(keys, question.Input.Key)
+		}
+		if want := []string{"q", "q-2", "q-3"}; !slices.Equal(keys, want) {
+			t.Fatalf("asked %q together, want %q, without what was withdrawn", keys, want)
+		}
+		for _, given := range []map[string]string{{"q": "1", "other": "0"}, {"q": "0", "q-3": "3"}, {"q-2": "2"}} {
+			handle, err := lot.Keep(park.Leg[string]{Call: c, Questions: questions})
+			if err != nil {
+				t.Fatal(err)
+			}
+			leg, err := lot.Take(handle, ann, "same")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if open := leg.Answer(answers(given)); len(open) > 0 {
+				questions = c.Gather(open...)
+			}
+		}
+		<-c.Done()
+		slices.Sort(got)
+		if want := []string{"1", "2", "3"}; !slices.Equal(got, want) {
+			t.Errorf("answers = %q, want %q", got, want)
+		}
+		if again := c.Gather(questions...); again != nil {
+			t.Errorf("Gather after the end = %v, want nothing", again)
 		}
 		wg.Wait()
 	})
@@ -153,7 +219,7 @@ func TestBounds(t *testing.T) {
 			calls = append(calls, c)
 		}
 		one := asking(t.Context(), &wg, ann, "same")
-		if handle, err := lot.Keep(park.Leg[string]{Call: one, Question: <-one.Questions()}); err == nil {
+		if handle, err := lot.Keep(park.Leg[string]{Call: one, Questions: one.Gather(<-one.Questions())}); err == nil {
 			t.Errorf("Keep beyond %d of one principal = %q, want an error", park.MostEach, handle)
 		}
 		other, _ := parked(t, &lot, &wg, bob) // has places of their own
