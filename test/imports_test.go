@@ -36,6 +36,11 @@ func floors() [][]string {
 	}
 }
 
+// inner are the packages below a room that only the room may import.
+func inner() []string {
+	return []string{"client/section", "docker/stream", "gateway/park", "remote/mirror", "search/words"}
+}
+
 // stdOnly are the rooms that import nothing but the standard library.
 func stdOnly() []string { return []string{"tool", "principal", "jsonrpc", "outside"} }
 
@@ -44,7 +49,7 @@ func stdOnly() []string { return []string{"tool", "principal", "jsonrpc", "outsi
 func owners() map[string][]string {
 	return map[string][]string{
 		"github.com/moby/moby/": {"docker", "/test"},
-		// remote takes the SDK's client transports.
+		// remote takes the SDK's client transports, in remote/door.
 		"github.com/modelcontextprotocol/go-sdk/": {"gateway", "endpoint", "access", "login", "remote", "/images", "/test"},
 		"modernc.org/":                 {"store"},
 		"github.com/pressly/goose/":    {"store"},
@@ -129,6 +134,9 @@ func TestJudge(t *testing.T) {
 		{"internal/catalog/compose", module + "/internal/catalog", ""},
 		{"internal/catalog/compose", module + "/internal/docker", "imports docker (floor 4), which is not below floor 1"},
 		{"internal/fleet", module + "/internal/sandbox/sandboxtest", "imports internal/sandbox/sandboxtest, which is for tests"},
+		{"internal/remote", module + "/internal/remote/mirror", ""},
+		{"internal/fleet", module + "/internal/remote/mirror", "imports internal/remote/mirror, which is remote's own"},
+		{"internal/daemon", module + "/internal/remote/door", ""},
 		{"internal/fleet", module + "/cmd/dockgate", "imports cmd/dockgate, which is not below it"},
 		{"internal/daemon", module + "/catalog", ""},
 		{"internal/fleet", "github.com/moby/moby/client", "imports github.com/moby/moby/client, which only docker, /test may"},
@@ -183,23 +191,25 @@ func judge(pkg listed) []string {
 	return problems
 }
 
-// judgeInner says what is wrong if the package in folder imports inner, a
-// folder of this module; "" if nothing is.
-func judgeInner(folder, room string, floor int, inner string) string {
-	importedRoom, isInternal := roomOf(inner)
+// judgeInner says what is wrong if the package in folder imports another
+// one of this module; "" if nothing is.
+func judgeInner(folder, room string, floor int, imported string) string {
+	importedRoom, isInternal := roomOf(imported)
 	switch {
 	case strings.HasPrefix(folder, "cmd/"), strings.HasPrefix(folder, "test"), strings.HasPrefix(folder, "images/"):
 		return ""
 	case room == "":
-		return "imports " + inner + ", and is data"
-	case isInternal && strings.HasSuffix(inner, "test") && importedRoom != room:
-		return "imports " + inner + ", which is for tests"
+		return "imports " + imported + ", and is data"
+	case isInternal && strings.HasSuffix(imported, "test") && importedRoom != room:
+		return "imports " + imported + ", which is for tests"
 	case isInternal && importedRoom == room:
 		return ""
+	case isInternal && slices.Contains(inner(), strings.TrimPrefix(imported, "internal/")):
+		return "imports " + imported + ", which is " + importedRoom + "'s own"
 	case isInternal && floorOf(importedRoom) >= floor:
 		return "imports " + importedRoom + " (floor " + strconv.Itoa(floorOf(importedRoom)) + "), which is not below floor " + strconv.Itoa(floor)
-	case !isInternal && inner != "catalog":
-		return "imports " + inner + ", which is not below it"
+	case !isInternal && imported != "catalog":
+		return "imports " + imported + ", which is not below it"
 	}
 	return ""
 }

@@ -206,7 +206,7 @@ func (d *Daemon) wire() {
 	offers := inventory.New(kept, d.Store)
 	d.Fleet = fleet.New(fleet.Options{
 		Runner: &toolbox.Runner{
-			Containers: &remote.Runner{Containers: d.Engine, Relay: d.relay, Logins: d.book, Options: remote.Options{Logger: d.Logger}},
+			Containers: &remote.Runner{Containers: d.Engine, Relay: d.relay, Logins: d.book, Logger: d.Logger},
 			Version:    d.Version,
 		},
 		Client: upstream.Implementation{Name: "dockgate", Version: d.Version},

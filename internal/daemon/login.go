@@ -10,7 +10,7 @@ import (
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/login"
 	"github.com/dockgate/dockgate/internal/principal"
-	"github.com/dockgate/dockgate/internal/remote"
+	"github.com/dockgate/dockgate/internal/remote/door"
 	"github.com/dockgate/dockgate/internal/sandbox"
 )
 
@@ -30,7 +30,7 @@ func (d *Daemon) book(spec sandbox.Spec) (*login.Book, login.Server, error) {
 		return nil, login.Server{}, err
 	}
 	at.RawQuery, at.Fragment = "", ""
-	client, err := remote.NewClient(*spec.Remote)
+	client, err := door.NewClient(*spec.Remote)
 	if err != nil {
 		return nil, login.Server{}, err
 	}

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -22,6 +21,8 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/remote"
+	"github.com/dockgate/dockgate/internal/remote/door"
+	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/secret"
 	"github.com/dockgate/dockgate/internal/upstream"
 )
@@ -96,7 +97,7 @@ func TestOneBadAnswerCostsOneCall(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlace(t, instead(streamable(newServer(), upstream.Legacy), "bad", tt.answer))
-			s := converse(t, dial(t, remote.Address{URL: p.URL}, remote.Options{MaxMessage: 64 << 10}), upstream.Options{})
+			s := converse(t, dial(t, sandbox.Remote{URL: p.URL}, door.Options{MaxMessage: 64 << 10}), upstream.Options{})
 			_, err := s.Call(t.Context(), "tools/call", json.RawMessage(`{"name":"bad"}`), nil)
 			var refusal *jsonrpc.Error
 			if !errors.As(err, &refusal) {
@@ -124,7 +125,7 @@ func TestFloodEndsTheSession(t *testing.T) {
 		}
 	}
 	p := newPlace(t, instead(streamable(newServer(), upstream.Modern), "bad", flood))
-	s := converse(t, dial(t, remote.Address{URL: p.URL}, remote.Options{MaxMessage: 64 << 10}), upstream.Options{})
+	s := converse(t, dial(t, sandbox.Remote{URL: p.URL}, door.Options{MaxMessage: 64 << 10}), upstream.Options{})
 	_, err := s.Call(t.Context(), "tools/call", json.RawMessage(`{"name":"bad"}`), nil)
 	var lost *upstream.LostError
 	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "65536 bytes") {
@@ -143,7 +144,7 @@ func TestSilence(t *testing.T) {
 				close(gone)
 			}
 			p := newPlace(t, instead(streamable(newServer(), era), "bad", silent))
-			s := converse(t, dial(t, remote.Address{URL: p.URL}, remote.Options{}), upstream.Options{})
+			s := converse(t, dial(t, sandbox.Remote{URL: p.URL}, door.Options{}), upstream.Options{})
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() { <-begun; cancel() }()
 			if _, err := s.Call(ctx, "tools/call", json.RawMessage(`{"name":"bad"}`), nil); !errors.Is(err, context.Canceled) {
@@ -184,28 +185,31 @@ func TestUnreachable(t *testing.T) {
 	tests := []struct {
 		name    string
 		url     string
-		options remote.Options
+		options door.Options
 		want    string
 		hint    bool
 	}{
-		{"nobody there", gone.URL, remote.Options{}, "connection refused", false},
-		{"no token", refusing.URL, remote.Options{}, "answered 401 Unauthorized", true},
-		{"unknown certificate", untrusted.URL, remote.Options{}, "certificate", false},
-		{"another origin", moved.URL, remote.Options{}, "was not approved", true},
-		{"round and round", round.URL, remote.Options{}, "more than 5 redirects", false},
-		{"down to http", downgrading.URL, remote.Options{TLS: downgrading.Client().Transport.(*http.Transport).TLSClientConfig}, "was not approved", true},
-		{"no such name", "http://intranet.invalid", remote.Options{}, "no such host", false},
+		{"nobody there", gone.URL, door.Options{}, "connection refused", false},
+		{"no token", refusing.URL, door.Options{}, "answered 401 Unauthorized", true},
+		{"unknown certificate", untrusted.URL, door.Options{}, "certificate", false},
+		{"another origin", moved.URL, door.Options{}, "was not approved", true},
+		{"round and round", round.URL, door.Options{}, "more than 5 redirects", false},
+		{"down to http", downgrading.URL, door.Options{TLS: downgrading.Client().Transport.(*http.Transport).TLSClientConfig}, "was not approved", true},
+		{"no such name", "http://intranet.invalid", door.Options{}, "no such host", false},
 	}
 	for _, tt := range tests {
 		for _, transport := range []string{catalog.StreamableHTTP, catalog.SSE} {
 			t.Run(tt.name+" "+transport, func(t *testing.T) {
-				address := remote.Address{
+				server := sandbox.Remote{
 					URL: tt.url + "/?key=${KEY}", Transport: transport,
-					Headers: map[string]string{"Authorization": "Bearer ${KEY}"},
-					Secrets: map[string]secret.Value{"KEY": secret.NewValue(canary)},
+					Headers: []sandbox.Header{{Name: "Authorization", Template: "Bearer ${KEY}"}},
+				}
+				way, err := door.New(server, map[string]secret.Value{"KEY": secret.NewValue(canary)}, tt.options)
+				if err != nil {
+					t.Fatal(err)
 				}
 				var s *upstream.Session
-				p, err := remote.Open(t.Context(), address, tt.options)
+				p, err := remote.Open(t.Context(), way, nil)
 				if err == nil {
 					s, err = upstream.Connect(t.Context(), p, upstream.Options{Era: upstream.Legacy})
 				}
@@ -237,9 +241,9 @@ func TestNameOfPrivateAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := attackersName(t)
-	address := remote.Address{URL: "http://" + name + ":" + port}
-	_, err = upstream.Connect(t.Context(), dial(t, address, remote.Options{}), upstream.Options{})
-	var refused *remote.AddressError
+	address := sandbox.Remote{URL: "http://" + name + ":" + port}
+	_, err = upstream.Connect(t.Context(), dial(t, address, door.Options{}), upstream.Options{})
+	var refused *door.AddressError
 	if !errors.As(err, &refused) || refused.Hint() == "" {
 		t.Errorf("Connect(%s) = %v, want an *AddressError with a hint", address.URL, err)
 	}
@@ -248,8 +252,8 @@ func TestNameOfPrivateAddress(t *testing.T) {
 		t.Errorf("a request reached %s", address.URL)
 	default:
 	}
-	address.Granted = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
-	if got := call(t, converse(t, dial(t, address, remote.Options{}), upstream.Options{}), `{"name":"echo","arguments":{}}`, nil); got != "{}" {
+	address.Addresses = []string{"127.0.0.0/8", "::1"}
+	if got := call(t, converse(t, dial(t, address, door.Options{}), upstream.Options{}), `{"name":"echo","arguments":{}}`, nil); got != "{}" {
 		t.Errorf("a granted call = %s, want {}", got)
 	}
 }
@@ -309,14 +313,19 @@ func TestSecrets(t *testing.T) {
 		inner.ServeHTTP(w, r)
 	}))
 	var log strings.Builder
-	address := remote.Address{
+	server := sandbox.Remote{
 		URL:       p.URL + "/?key=${KEY}&plain=1",
 		Transport: catalog.StreamableHTTP,
-		Headers:   map[string]string{"authorization": "Bearer ${KEY}", "X-Other": "${MISSING}", "X-Plain": "yes"},
-		Secrets:   map[string]secret.Value{"KEY": secret.NewValue(canary + "&%")},
+		Headers: []sandbox.Header{
+			{Name: "authorization", Template: "Bearer ${KEY}"}, {Name: "X-Other", Template: "${MISSING}"}, {Name: "X-Plain", Template: "yes"},
+		},
 	}
-	options := remote.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-	s := converse(t, dial(t, address, options), upstream.Options{Logger: options.Logger})
+	way, err := door.New(server, map[string]secret.Value{"KEY": secret.NewValue(canary + "&%")}, door.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s := converse(t, open(t, way, logger), upstream.Options{Logger: logger})
 	call(t, s, `{"name":"echo","arguments":{}}`, nil)
 	if got, want := query.Load(), canary+"&%"; got != want {
 		t.Errorf("key in the query = %q, want %q", got, want)
@@ -330,7 +339,7 @@ func TestSecrets(t *testing.T) {
 	}
 	p.CloseClientConnections()
 	p.Close()
-	_, err := s.Call(t.Context(), "tools/call", json.RawMessage(`{"name":"echo"}`), nil)
+	_, err = s.Call(t.Context(), "tools/call", json.RawMessage(`{"name":"echo"}`), nil)
 	if err == nil {
 		t.Error("a call of a server that is gone = nil, want an error")
 	}
@@ -340,56 +349,12 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-func FuzzHeaders(f *testing.F) {
-	f.Add("Authorization", "Bearer ${KEY}")
-	f.Add("x", "${KEY")
-	f.Add("mcp-name", "${}${KEY}$")
-	f.Fuzz(func(t *testing.T, name, template string) {
-		address := remote.Address{
-			URL: "http://127.0.0.1:1/?" + url.QueryEscape(name) + "=${KEY}", Transport: catalog.StreamableHTTP,
-			Headers: map[string]string{name: template},
-			Secrets: map[string]secret.Value{"KEY": secret.NewValue(canary + "\n")},
-		}
-		p, err := remote.Open(t.Context(), address, remote.Options{})
-		if err != nil {
-			if strings.Contains(err.Error(), canary) {
-				t.Errorf("Open(%q: %q) = %v, which tells the secret", name, template, err)
-			}
-			return
-		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func TestFieldErrors(t *testing.T) {
-	tests := []struct {
-		address remote.Address
-		want    string
-	}{
-		{remote.Address{URL: "ftp://example.com"}, "remote.url is not an http or https URL"},
-		{remote.Address{URL: "https://example.com/?a=${B"}, "remote.url has a ${ without an end"},
-		{remote.Address{URL: "https://example.com", Headers: map[string]string{"mcp-session-id": "1"}}, "remote.headers.mcp-session-id is a header of the protocol, and cannot be set"},
-		{remote.Address{URL: "https://example.com", Headers: map[string]string{"A": "${KEY}"}}, "remote.headers.A would hold a line break"},
-		{remote.Address{URL: "https://example.com", Transport: "carrier-pigeon"}, `remote.transport is "carrier-pigeon", want streamable-http or sse`},
-	}
-	for _, tt := range tests {
-		tt.address.Secrets = map[string]secret.Value{"KEY": secret.NewValue("a\nb")}
-		_, err := remote.Open(t.Context(), tt.address, remote.Options{})
-		var field *remote.FieldError
-		if !errors.As(err, &field) || err.Error() != tt.want {
-			t.Errorf("Open(%+v) = %v, want %s", tt.address, err, tt.want)
-		}
-	}
-}
-
 // A server that was started anew does not know the session: the conversation
 // ends, and the next one works.
 func TestServerRestarts(t *testing.T) {
 	p := newPlace(t, streamable(newServer(), upstream.Legacy))
-	address := remote.Address{URL: p.URL}
-	s := converse(t, dial(t, address, remote.Options{}), upstream.Options{})
+	address := sandbox.Remote{URL: p.URL}
+	s := converse(t, dial(t, address, door.Options{}), upstream.Options{})
 	call(t, s, `{"name":"echo","arguments":{}}`, nil)
 	p.serve(streamable(newServer(), upstream.Legacy))
 	_, err := s.Call(t.Context(), "tools/call", json.RawMessage(`{"name":"echo","arguments":{}}`), nil)
@@ -397,7 +362,7 @@ func TestServerRestarts(t *testing.T) {
 	if !errors.As(err, &lost) || lost.Delivered || !strings.Contains(err.Error(), "ended the session") {
 		t.Errorf("a call after the restart = %v, want a lost session, and that it can be sent again", err)
 	}
-	s = converse(t, dial(t, address, remote.Options{}), upstream.Options{Era: upstream.Legacy})
+	s = converse(t, dial(t, address, door.Options{}), upstream.Options{Era: upstream.Legacy})
 	if got := call(t, s, `{"name":"echo","arguments":{}}`, nil); got != "{}" {
 		t.Errorf("a call in a new session = %s, want {}", got)
 	}
@@ -422,7 +387,7 @@ func TestServerRestartsBehindStream(t *testing.T) {
 			inner.ServeHTTP(w, r)
 		}
 	}))
-	s := converse(t, dial(t, remote.Address{URL: p.URL}, remote.Options{}), upstream.Options{Era: upstream.Legacy})
+	s := converse(t, dial(t, sandbox.Remote{URL: p.URL}, door.Options{}), upstream.Options{Era: upstream.Legacy})
 	_, err := s.Call(t.Context(), "tools/call", json.RawMessage(`{"name":"echo","arguments":{}}`), nil)
 	var lost *upstream.LostError
 	if !errors.As(err, &lost) || lost.Delivered || !strings.Contains(err.Error(), "ended the session") {
@@ -435,7 +400,7 @@ func TestStreamBreaks(t *testing.T) {
 	inner := newServer()
 	p := newPlace(t, streamable(inner, upstream.Legacy))
 	changed := make(chan string, 10)
-	s := converse(t, dial(t, remote.Address{URL: p.URL}, remote.Options{}), upstream.Options{
+	s := converse(t, dial(t, sandbox.Remote{URL: p.URL}, door.Options{}), upstream.Options{
 		Era: upstream.Legacy, Notify: func(method string, _ json.RawMessage) { changed <- method },
 	})
 	isStream := func(h http.Header) bool { return h.Get("Accept") == "text/event-stream" }

@@ -3,14 +3,12 @@ package remote
 import (
 	"context"
 	"errors"
-	"io"
-	"mime"
 	"net/http"
 	"time"
 
 	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"github.com/dockgate/dockgate/internal/jsonrpc"
+	"github.com/dockgate/dockgate/internal/remote/door"
 )
 
 // The pauses before a stream that broke is opened again.
@@ -22,12 +20,6 @@ const (
 // openTime is how long requests wait for the stream to be open: what a server
 // sends on it before is lost to most. Servers that offer none say so at once.
 const openTime = 3 * time.Second
-
-// errNoStream is a server that offers no stream of its own messages.
-var errNoStream = errors.New("no stream of the server's own messages")
-
-// errRefreshed is a server that did not take the token, but may take the new one.
-var errRefreshed = errors.New("the login was refreshed")
 
 // listen keeps the stream open on which a server of the legacy era sends what
 // belongs to no request of ours, for as long as the server offers one and the
@@ -41,15 +33,15 @@ func (s *stream) listen(ctx context.Context, opened func()) {
 	for {
 		was, err := s.follow(ctx, l, opened)
 		opened()
-		var status *StatusError
-		var other *OriginError
+		var status *door.StatusError
+		var other *door.OriginError
 		switch {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, errSessionGone):
 			s.gone()
 			return
-		case errors.Is(err, errNoStream), errors.As(err, &other),
+		case errors.Is(err, door.ErrNoEvents), errors.As(err, &other),
 			errors.As(err, &status) && status.Code < http.StatusInternalServerError && status.Code != http.StatusTooManyRequests:
 			s.log.DebugContext(ctx, "server sends nothing by itself", "err", err)
 			return
@@ -79,84 +71,31 @@ type listener struct {
 
 // follow passes on the messages of one stream until it ends.
 func (s *stream) follow(ctx context.Context, l *listener, opened func()) (was bool, err error) {
-	body, err := s.door.events(ctx, l)
+	events, err := s.door.Events(ctx, l.session, l.last)
 	if err != nil {
 		return false, plain(err)
 	}
-	defer func() { _ = body.Close() }()
+	defer func() { _ = events.Close() }()
 	opened()
-	events := newEventReader(body, s.door.limit)
 	for {
-		e, err := events.next()
+		e, err := events.Next()
 		if err != nil {
 			return true, err
 		}
-		if e.id != "" {
-			l.last = e.id
+		if e.ID != "" {
+			l.last = e.ID
 		}
-		if e.retry > 0 {
-			l.retry = e.retry
+		if e.Retry > 0 {
+			l.retry = e.Retry
 		}
-		if len(e.data) == 0 { // only the id counts
+		if len(e.Data) == 0 { // only the id counts
 			continue
 		}
-		m, err := sdkrpc.DecodeMessage(e.data)
+		m, err := sdkrpc.DecodeMessage(e.Data)
 		if err != nil {
 			s.log.DebugContext(ctx, "event dropped", "err", err)
 			continue
 		}
-		switch m := m.(type) {
-		case *sdkrpc.Request:
-			passed := jsonrpc.Message{Method: m.Method, Params: m.Params}
-			if m.IsCall() {
-				passed.ID = rawID(m.ID)
-			}
-			s.put(passed)
-		case *sdkrpc.Response: // of a request whose own stream has broken
-			s.answered(m)
-			s.put(jsonrpc.Message{ID: rawID(m.ID), Result: m.Result, Error: refusalOf(m.Error)})
-		}
+		s.pass(m) // an answer too, to a request whose own stream has broken
 	}
-}
-
-// events opens the stream of a session's events.
-func (d *door) events(ctx context.Context, l *listener) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.endpoint.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Accept", "text/event-stream")
-	if l.session != "" {
-		req.Header.Set(headerSession, l.session)
-	}
-	if l.last != "" {
-		req.Header.Set(headerLastID, l.last)
-	}
-	if err := d.sign(req); err != nil {
-		return nil, err
-	}
-	resp, err := client(d).Do(req)
-	if err != nil {
-		return nil, err
-	}
-	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // else it is ""
-	switch {
-	case resp.StatusCode == http.StatusOK && media == "text/event-stream":
-		return resp.Body, nil
-	case resp.StatusCode == http.StatusUnauthorized && d.oauth != nil:
-		if err := d.oauth.Authorize(ctx, req, resp); err != nil { // closes the body
-			return nil, err
-		}
-		return nil, errRefreshed
-	}
-	if err := resp.Body.Close(); err != nil {
-		return nil, err
-	}
-	switch {
-	case resp.StatusCode == http.StatusNotFound && l.session != "":
-		return nil, errSessionGone
-	case resp.StatusCode < http.StatusMultipleChoices:
-		return nil, errNoStream
-	}
-	return nil, &StatusError{Code: resp.StatusCode}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/login"
 	"github.com/dockgate/dockgate/internal/remote"
+	"github.com/dockgate/dockgate/internal/remote/door"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/upstream"
 )
@@ -32,15 +33,15 @@ func TestLogin(t *testing.T) {
 			issuer := accesstest.NewIssuer(t)
 			listening := httptest.NewUnstartedServer(nil)
 			at := "http://" + listening.Listener.Addr().String() + "/mcp"
-			door := access.New(access.Options{
+			guarded := access.New(access.Options{
 				Source: nobody{}, Resource: at,
 				Issuers: []access.Issuer{{Name: "corp", URL: issuer.URL, Scopes: []access.ScopeRole{{Scope: "tools", Role: access.Owner}}}},
 			})
 			mux := http.NewServeMux()
-			mux.Handle(door.MetadataPath(), door.MetadataHandler())
+			mux.Handle(guarded.MetadataPath(), guarded.MetadataHandler())
 			mux.HandleFunc("/mcp", func(out http.ResponseWriter, r *http.Request) {
 				var refused *access.RefusedError
-				if _, err := door.Authenticate(r.Context(), r); errors.As(err, &refused) {
+				if _, err := guarded.Authenticate(r.Context(), r); errors.As(err, &refused) {
 					out.Header().Set("WWW-Authenticate", refused.Challenge)
 					http.Error(out, refused.Reason, refused.Status)
 					return
@@ -55,7 +56,7 @@ func TestLogin(t *testing.T) {
 			})
 
 			spec := sandbox.Spec{Server: "tracker", Remote: &sandbox.Remote{URL: at, Transport: name, Addresses: []string{"127.0.0.1", "::1"}}}
-			client, err := remote.NewClient(*spec.Remote)
+			client, err := door.NewClient(*spec.Remote)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,19 +90,5 @@ func TestLogin(t *testing.T) {
 				t.Errorf("a call with a login = %s, want {}", got)
 			}
 		})
-	}
-}
-
-// The requests of a login go to no address that nobody approved.
-func TestLoginClient(t *testing.T) {
-	inside := newPlace(t, http.NotFoundHandler())
-	client, err := remote.NewClient(sandbox.Remote{URL: "https://example.com/mcp"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := client.Get(inside.URL)
-	var refused *remote.AddressError
-	if !errors.As(err, &refused) {
-		t.Errorf("Get(%s) = %v, %v, want an *AddressError", inside.URL, resp, err)
 	}
 }

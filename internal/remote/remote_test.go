@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dockgate/dockgate/internal/catalog"
-	"github.com/dockgate/dockgate/internal/remote"
+	"github.com/dockgate/dockgate/internal/remote/door"
+	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/upstream"
 )
 
@@ -36,7 +37,7 @@ func TestConversation(t *testing.T) {
 	for name, kind := range kinds() {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t, kind.handler())
-			s := converse(t, dial(t, remote.Address{URL: p.URL, Transport: kind.transport}, remote.Options{}), upstream.Options{})
+			s := converse(t, dial(t, sandbox.Remote{URL: p.URL, Transport: kind.transport}, door.Options{}), upstream.Options{})
 			if kind.era != "" && s.Era() != kind.era {
 				t.Fatalf("Era() = %s, want %s", s.Era(), kind.era)
 			}
@@ -77,7 +78,7 @@ func TestServerSpeaksByItself(t *testing.T) {
 			kind := kinds()[name]
 			p := newPlace(t, kind.handler())
 			changed := make(chan string, 10)
-			s := converse(t, dial(t, remote.Address{URL: p.URL, Transport: kind.transport}, remote.Options{}), upstream.Options{
+			s := converse(t, dial(t, sandbox.Remote{URL: p.URL, Transport: kind.transport}, door.Options{}), upstream.Options{
 				Era:          upstream.Legacy,
 				Capabilities: json.RawMessage(`{"roots":{}}`),
 				Notify:       func(method string, _ json.RawMessage) { changed <- method },

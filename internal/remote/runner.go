@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/login"
 	"github.com/dockgate/dockgate/internal/relay"
+	"github.com/dockgate/dockgate/internal/remote/door"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/secret"
 )
@@ -38,12 +38,12 @@ type Runner struct {
 	// Logins, if set, returns the logins to a remote server, and what its own is
 	// kept under. It is asked for servers whose entries have no Authorization.
 	Logins func(server sandbox.Spec) (*login.Book, login.Server, error)
-	// Options are the settings of every stream.
-	Options Options
+	// Logger receives what streams tolerate, at debug level; nil discards it.
+	Logger *slog.Logger
 }
 
 // Start starts what the Spec describes. The errors of a container are its
-// engine's; those of a remote server are as for [Open].
+// engine's; those of a remote server are as for [door.New] and [Open].
 func (r *Runner) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
 	switch {
 	case spec.Remote != nil:
@@ -55,21 +55,11 @@ func (r *Runner) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process,
 }
 
 func (r *Runner) dial(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
-	address := Address{
-		URL: spec.Remote.URL, Transport: spec.Remote.Transport,
-		Headers: make(map[string]string), Secrets: make(map[string]secret.Value),
-	}
-	for _, h := range spec.Remote.Headers {
-		address.Headers[h.Name] = h.Template
-	}
+	secrets := make(map[string]secret.Value)
 	for _, s := range spec.Secrets {
-		address.Secrets[s.Env] = s.Value
+		secrets[s.Env] = s.Value
 	}
-	var err error
-	if address.Granted, err = prefixes(spec.Remote.Addresses); err != nil {
-		return nil, err
-	}
-	options := r.Options
+	var options door.Options
 	if r.Logins != nil && !slices.ContainsFunc(spec.Remote.Headers, isAuthorization) {
 		book, server, err := r.Logins(spec)
 		if err != nil {
@@ -77,37 +67,14 @@ func (r *Runner) dial(ctx context.Context, spec sandbox.Spec) (sandbox.Process, 
 		}
 		options.OAuth = book.Bearer(server)
 	}
-	return Open(ctx, address, options)
+	d, err := door.New(*spec.Remote, secrets, options)
+	if err != nil {
+		return nil, err
+	}
+	return Open(ctx, d, r.Logger)
 }
 
 func isAuthorization(h sandbox.Header) bool { return strings.EqualFold(h.Name, "Authorization") }
-
-// prefixes reads the addresses of an entry.
-func prefixes(addresses []string) ([]netip.Prefix, error) {
-	var granted []netip.Prefix
-	for i, text := range addresses {
-		p, err := prefix(text)
-		if err != nil {
-			return nil, &FieldError{fmt.Sprintf("remote.addresses[%d]", i), "is neither an address nor a prefix"}
-		}
-		granted = append(granted, p)
-	}
-	return granted, nil
-}
-
-// prefix reads an address as the prefix that holds only it.
-func prefix(text string) (netip.Prefix, error) {
-	if strings.Contains(text, "/") {
-		p, err := netip.ParsePrefix(text)
-		return p.Masked(), err
-	}
-	addr, err := netip.ParseAddr(text)
-	if err != nil {
-		return netip.Prefix{}, err
-	}
-	addr = addr.WithZone("").Unmap()
-	return netip.PrefixFrom(addr, addr.BitLen()), nil
-}
 
 // What the relay may use. It copies, and keeps little.
 const (
@@ -196,17 +163,16 @@ func (h *hosted) join(ctx context.Context, r *Runner, spec sandbox.Spec, image s
 	if err := h.ready(ctx); err != nil {
 		return err
 	}
-	options := r.Options
-	options.Dial, options.OAuth, options.noFarewell = h.dialer.DialContext, nil, true
 	// The name that servers which check it expect (MCP, basic/transports,
 	// "Security Warning").
 	host := net.JoinHostPort("localhost", strconv.Itoa(spec.HTTP.Port))
-	opened, err := dial(ctx, Address{URL: "http://" + host + spec.HTTP.Path, Transport: spec.HTTP.Transport}, options)
+	at := sandbox.Remote{URL: "http://" + host + spec.HTTP.Path, Transport: spec.HTTP.Transport}
+	d, err := door.New(at, nil, door.Options{Dial: h.dialer.DialContext})
 	if err != nil {
 		return err
 	}
-	h.stream = opened.stream
-	return nil
+	h.stream, err = connect(ctx, d, r.Logger)
+	return err
 }
 
 // ready returns nil when the server accepts a connection.
@@ -298,12 +264,4 @@ func (h *hosted) Close() error {
 		h.err = errors.Join(errs...)
 	})
 	return h.err
-}
-
-// logged returns a logger that there is.
-func logged(log *slog.Logger) *slog.Logger {
-	if log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return log
 }

@@ -19,6 +19,8 @@ import (
 
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/login"
+	"github.com/dockgate/dockgate/internal/remote/door"
+	"github.com/dockgate/dockgate/internal/remote/mirror"
 )
 
 const (
@@ -40,10 +42,9 @@ const (
 // its envelope.
 type stream struct {
 	conn   mcp.Connection
-	door   *door
+	door   *door.Door
 	log    *slog.Logger
-	oldSSE bool
-	params mirror
+	params mirror.Parameters
 
 	in   *io.PipeReader // lines of the server
 	out  *io.PipeWriter
@@ -76,10 +77,18 @@ type posted struct {
 	refused bool
 }
 
-// open makes a stream of a connection.
-func open(ctx context.Context, conn mcp.Connection, d *door, oldSSE bool, log *slog.Logger) *stream {
+// connect makes a stream through a door, which is the stream's from then on.
+func connect(ctx context.Context, d *door.Door, log *slog.Logger) (*stream, error) {
+	conn, err := d.Connect(ctx)
+	if err != nil {
+		d.Close()
+		return nil, plain(err)
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	s := &stream{
-		conn: conn, door: d, log: log, oldSSE: oldSSE,
+		conn: conn, door: d, log: log,
 		sent:    make(chan sdkrpc.Message),
 		note:    make(chan struct{}, maxNotes),
 		pending: make(map[any]*posted),
@@ -89,7 +98,7 @@ func open(ctx context.Context, conn mcp.Connection, d *door, oldSSE bool, log *s
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.running.Go(func() { s.send(ctx) })
 	s.running.Go(func() { s.receive(ctx) })
-	return s
+	return s, nil
 }
 
 // Read reads the server's messages as lines.
@@ -118,6 +127,14 @@ func (s *stream) Write(p []byte) (int, error) {
 	}
 }
 
+// Judge refuses a tool that cannot be called over HTTP.
+func (s *stream) Judge(tool json.RawMessage) error {
+	if s.door.Older() { // it has no such headers
+		return nil
+	}
+	return mirror.Judge(tool)
+}
+
 // goodbye says why the stream has ended, unless we have ended it.
 func (s *stream) goodbye() error {
 	if errors.Is(s.err, io.EOF) {
@@ -140,7 +157,7 @@ func (s *stream) send(ctx context.Context) {
 				s.call(ctx, request)
 			case request != nil && request.Method == "notifications/initialized":
 				s.tell(ctx, m)
-				if !s.oldSSE {
+				if !s.door.Older() {
 					s.attend(ctx)
 				}
 			case request != nil && request.Method == "notifications/cancelled":
@@ -184,8 +201,8 @@ func (s *stream) spawn(sending func()) {
 func (s *stream) call(ctx context.Context, request *sdkrpc.Request) {
 	ctx, cancel := context.WithCancel(ctx)
 	if request.Method == "tools/call" {
-		if header := s.params.headers(request.Params); len(header) > 0 {
-			ctx = withHeaders(ctx, header)
+		if header := s.params.Header(request.Params); len(header) > 0 {
+			ctx = door.WithHeaders(ctx, header)
 		}
 	}
 	id := request.ID.Raw()
@@ -224,7 +241,7 @@ func (s *stream) call(ctx context.Context, request *sdkrpc.Request) {
 			s.gone()
 			return
 		}
-		unable := request.Method == "initialize" && !isAnswer(err) || !s.door.reached.Load()
+		unable := request.Method == "initialize" && !isAnswer(err) || !s.door.Reached()
 		if unable || loggedOut(err) {
 			s.fail(err)
 		}
@@ -238,7 +255,7 @@ func (s *stream) call(ctx context.Context, request *sdkrpc.Request) {
 // doomed reports whether the stream is about to end, because its server has
 // exited: that says more than the connection that broke.
 func (s *stream) doomed(ctx context.Context) bool {
-	if s.door.farewell { // it is not ours to see
+	if !s.door.Hosted() { // its exit is not ours to see
 		return false
 	}
 	timer := time.NewTimer(settling)
@@ -265,7 +282,7 @@ func (s *stream) tell(ctx context.Context, m sdkrpc.Message) {
 // its connection (MCP 2026-07-28, basic/patterns/cancellation), others by the
 // notification.
 func (s *stream) revoke(ctx context.Context, note *sdkrpc.Request) {
-	if s.oldSSE || s.door.version.Load() != nil {
+	if s.door.Older() || s.door.Agreed() {
 		s.tell(ctx, note)
 	}
 	var params struct {
@@ -319,17 +336,22 @@ func (s *stream) receive(ctx context.Context) {
 			s.fail(err)
 			return
 		}
-		switch m := m.(type) {
-		case *sdkrpc.Request:
-			passed := jsonrpc.Message{Method: m.Method, Params: m.Params}
-			if m.IsCall() {
-				passed.ID = rawID(m.ID)
-			}
-			s.put(passed)
-		case *sdkrpc.Response:
-			s.answered(m)
-			s.put(jsonrpc.Message{ID: rawID(m.ID), Result: m.Result, Error: refusalOf(m.Error)})
+		s.pass(m)
+	}
+}
+
+// pass hands a message of the server to the reader.
+func (s *stream) pass(m sdkrpc.Message) {
+	switch m := m.(type) {
+	case *sdkrpc.Request:
+		passed := jsonrpc.Message{Method: m.Method, Params: m.Params}
+		if m.IsCall() {
+			passed.ID = rawID(m.ID)
 		}
+		s.put(passed)
+	case *sdkrpc.Response:
+		s.answered(m)
+		s.put(jsonrpc.Message{ID: rawID(m.ID), Result: m.Result, Error: refusalOf(m.Error)})
 	}
 }
 
@@ -379,20 +401,20 @@ func (s *stream) answered(m *sdkrpc.Response) {
 		var result struct {
 			Version string `json:"protocolVersion"`
 		}
-		if json.Unmarshal(m.Result, &result) == nil && isToken(result.Version) {
-			s.door.version.Store(&result.Version)
+		if json.Unmarshal(m.Result, &result) == nil {
+			s.door.Agree(result.Version)
 		}
 	}
 	if found {
 		// The SDK reads on until the server ends the response, or this does.
 		time.AfterFunc(lingering, ours.cancel)
 	}
-	if s.door.version.Load() == nil { // only the modern era has such headers
-		s.params.learn(m.Result)
+	if !s.door.Agreed() { // only the modern era has such headers
+		s.params.Learn(m.Result)
 	}
 }
 
-// put hands a message to the reader.
+// put writes a message for the reader.
 func (s *stream) put(m jsonrpc.Message) {
 	line, err := m.Append(nil)
 	if err != nil {
@@ -422,7 +444,7 @@ func (s *stream) shut() {
 		}
 		s.fail(io.EOF)
 		s.running.Wait()
-		s.door.base.CloseIdleConnections()
+		s.door.Close()
 	})
 }
 

@@ -3,6 +3,7 @@ package remote_test
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/remote"
+	"github.com/dockgate/dockgate/internal/remote/door"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/upstream"
 )
@@ -100,15 +102,24 @@ func oldSSE(s *mcp.Server) http.Handler {
 	return mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil)
 }
 
-// dial opens a stream that the test closes.
-func dial(t *testing.T, address remote.Address, options remote.Options) sandbox.Process {
+// dial opens a stream to a server that the test closes.
+func dial(t *testing.T, server sandbox.Remote, options door.Options) sandbox.Process {
 	t.Helper()
-	if address.Transport == "" {
-		address.Transport = catalog.StreamableHTTP
+	if server.Transport == "" {
+		server.Transport = catalog.StreamableHTTP
 	}
-	p, err := remote.Open(t.Context(), address, options)
+	way, err := door.New(server, nil, options)
 	if err != nil {
-		t.Fatalf("Open(%s) = %v", address.URL, err)
+		t.Fatalf("New(%s) = %v", server.URL, err)
+	}
+	return open(t, way, nil)
+}
+
+func open(t *testing.T, way *door.Door, log *slog.Logger) sandbox.Process {
+	t.Helper()
+	p, err := remote.Open(t.Context(), way, log)
+	if err != nil {
+		t.Fatalf("Open(%s) = %v", way.Host(), err)
 	}
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {

@@ -1,12 +1,14 @@
-package remote
+package door
 
 import (
-	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 
+	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/secret"
 )
 
@@ -29,8 +31,8 @@ func isProtocols(name string) bool {
 	return strings.HasPrefix(name, "Mcp-") || strings.HasPrefix(name, "Proxy-")
 }
 
-// A FieldError is a header or URL that cannot be used with the values of its
-// secrets. It does not quote them.
+// A FieldError is a field of an entry that cannot be used, with the values of
+// its secrets. It does not quote them.
 type FieldError struct{ Field, Problem string }
 
 // Error names the field.
@@ -50,7 +52,7 @@ func expand(template string, secrets map[string]secret.Value, escape func(string
 		}
 		name, tail, closed := strings.Cut(after, "}")
 		if !closed {
-			return "", false, fmt.Errorf("has a ${ without an end")
+			return "", false, errors.New("has a ${ without an end")
 		}
 		value := secrets[name]
 		if value.Set() {
@@ -65,15 +67,15 @@ func expand(template string, secrets map[string]secret.Value, escape func(string
 
 // headers fills the headers of an entry in. One whose secrets are all missing
 // is left out.
-func headers(templates map[string]string, secrets map[string]secret.Value) (http.Header, error) {
+func headers(templates []sandbox.Header, secrets map[string]secret.Value) (http.Header, error) {
 	filled := make(http.Header)
-	for name, template := range templates {
-		field := "remote.headers." + name
-		name = http.CanonicalHeaderKey(name)
+	for _, header := range templates {
+		field := "remote.headers." + header.Name
+		name := http.CanonicalHeaderKey(header.Name)
 		if isProtocols(name) {
 			return nil, &FieldError{field, "is a header of the protocol, and cannot be set"}
 		}
-		value, ok, err := expand(template, secrets, func(s string) string { return s })
+		value, ok, err := expand(header.Template, secrets, func(s string) string { return s })
 		if err != nil {
 			return nil, &FieldError{field, err.Error()}
 		}
@@ -96,14 +98,29 @@ func query(u *url.URL, secrets map[string]secret.Value) (string, error) {
 	return filled, nil
 }
 
-// plainName writes a name as a header can hold it: as it is if it is visible
-// ASCII, else in Base64 between marks (MCP 2026-07-28,
-// basic/transports/streamable-http, "Value encoding").
-func plainName(name string) string {
-	odd := strings.TrimSpace(name) != name || strings.HasPrefix(name, "=?base64?") ||
-		strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' })
-	if !odd {
-		return name
+// prefixes reads the addresses of an entry.
+func prefixes(addresses []string) ([]netip.Prefix, error) {
+	var granted []netip.Prefix
+	for i, text := range addresses {
+		p, err := prefix(text)
+		if err != nil {
+			return nil, &FieldError{fmt.Sprintf("remote.addresses[%d]", i), "is neither an address nor a prefix"}
+		}
+		granted = append(granted, p)
 	}
-	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(name)) + "?="
+	return granted, nil
+}
+
+// prefix reads an address as the prefix that holds only it.
+func prefix(text string) (netip.Prefix, error) {
+	if strings.Contains(text, "/") {
+		p, err := netip.ParsePrefix(text)
+		return p.Masked(), err
+	}
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	addr = addr.WithZone("").Unmap()
+	return netip.PrefixFrom(addr, addr.BitLen()), nil
 }

@@ -1,4 +1,4 @@
-package remote
+package door
 
 import (
 	"bytes"
@@ -11,118 +11,16 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
-
-	"github.com/modelcontextprotocol/go-sdk/auth"
 
 	"github.com/dockgate/dockgate/internal/jsonrpc"
+	"github.com/dockgate/dockgate/internal/remote/mirror"
 )
 
-const (
-	// maxRedirects is how often one request may be sent on.
-	maxRedirects = 5
-	// maxRefusal is how much is read of what comes with an error status.
-	maxRefusal = 64 << 10
-)
-
-// A door is the only way out to one server. Every request passes it, redirects
-// too; it adds what nobody else is to see, and keeps what comes back within
-// bounds.
-type door struct {
-	endpoint *url.URL // with its templates
-	query    string   // the endpoint's, with secrets
-	header   http.Header
-	limit    int // of a message, in bytes
-	// oauth, if set, is asked about refusals: by the SDK, or here if signs is
-	// set, because the SDK's older transport does not know it.
-	oauth auth.OAuthHandler
-	signs bool
-	// farewell reports that the server is told of the end of a session.
-	farewell bool
-	base     *http.Transport
-	// version is what the legacy handshake has agreed on; nil before.
-	version atomic.Pointer[string]
-	// reached reports that the server has answered something.
-	reached atomic.Bool
-}
-
-// A StatusError is a refusal in the words of HTTP alone.
-type StatusError struct {
-	// Code is the status code.
-	Code int
-}
-
-// Error names the status.
-func (e *StatusError) Error() string {
-	return strings.TrimSpace(fmt.Sprintf("the remote server answered %d %s", e.Code, http.StatusText(e.Code)))
-}
-
-// Hint says what the user can do.
-func (e *StatusError) Hint() string {
-	switch e.Code {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
-		return "the server does not accept the secrets it is given, or needs others; see the entry's headers with: dockgate plan"
-	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone:
-		return "check the entry's URL and transport"
-	}
-	return ""
-}
-
-// An OriginError is a request that would have gone to another place than the
-// one that was approved: by a redirect, or because the server said so.
-type OriginError struct {
-	// Approved and Other are "scheme://host".
-	Approved, Other string
-}
-
-// Error names both places.
-func (e *OriginError) Error() string {
-	return fmt.Sprintf("the server at %s sends its clients on to %s, which was not approved", e.Approved, e.Other)
-}
-
-// Hint says what the user can do.
-func (e *OriginError) Hint() string {
-	return "if that is the right place, write its URL into the entry, and approve it"
-}
-
-// errMethod is a redirect that would lose the message.
-var errMethod = errors.New("the server redirects a POST in a way that makes it a GET")
+// maxRefusal is how much is read of what comes with an error status.
+const maxRefusal = 64 << 10
 
 // errNoFarewell keeps the SDK from waiting for a server that is stopped anyway.
 var errNoFarewell = errors.New("the session ends with its server")
-
-// An oversizeError is an answer longer than allowed.
-type oversizeError struct{ limit int }
-
-func (e *oversizeError) Error() string {
-	return fmt.Sprintf("message longer than %d bytes", e.limit)
-}
-
-// A mediaError is an answer that is neither a message nor a stream of them.
-type mediaError struct{ media, problem string }
-
-func (e *mediaError) Error() string {
-	if e.problem != "" {
-		return "its answer is not JSON-RPC 2.0: " + e.problem
-	}
-	return fmt.Sprintf("its answer is %q, not JSON", e.media)
-}
-
-// client returns an HTTP client whose requests pass through trip.
-func client(trip http.RoundTripper) *http.Client {
-	return &http.Client{
-		Transport: trip,
-		CheckRedirect: func(req *http.Request, via []*http.Request) error {
-			switch {
-			case len(via) > maxRedirects:
-				return fmt.Errorf("more than %d redirects", maxRedirects)
-			case req.Method != via[0].Method:
-				return errMethod
-			}
-			return nil
-		},
-	}
-}
 
 // origin is a URL's scheme, host and port.
 func origin(u *url.URL) string {
@@ -135,25 +33,25 @@ func origin(u *url.URL) string {
 
 type headersKey struct{}
 
-// withHeaders returns a context whose requests have these headers: the SDK
+// WithHeaders returns a context whose requests have these headers: the SDK
 // takes no others than those that it computes.
-func withHeaders(ctx context.Context, header http.Header) context.Context {
+func WithHeaders(ctx context.Context, header http.Header) context.Context {
 	return context.WithValue(ctx, headersKey{}, header)
 }
 
 // RoundTrip sends a request to the approved origin and nowhere else.
-func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
+func (d *Door) RoundTrip(req *http.Request) (*http.Response, error) {
 	if to := origin(req.URL); to != origin(d.endpoint) {
 		return nil, &OriginError{Approved: origin(d.endpoint), Other: to}
 	}
-	if req.Method == http.MethodDelete && !d.farewell {
+	if req.Method == http.MethodDelete && d.hosted {
 		return nil, errNoFarewell
 	}
 	passed := req.Clone(req.Context())
 	if passed.URL.RawQuery == d.endpoint.RawQuery {
 		passed.URL.RawQuery = d.query
 	}
-	if d.signs {
+	if d.older {
 		if err := d.sign(passed); err != nil {
 			return nil, err
 		}
@@ -174,7 +72,7 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // sign adds the token of a login, which the SDK does only to its own requests.
-func (d *door) sign(req *http.Request) error {
+func (d *Door) sign(req *http.Request) error {
 	if d.oauth == nil {
 		return nil
 	}
@@ -191,7 +89,7 @@ func (d *door) sign(req *http.Request) error {
 }
 
 // dress adds the headers that the SDK leaves out.
-func (d *door) dress(req *http.Request) {
+func (d *Door) dress(req *http.Request) {
 	for name, values := range d.header {
 		if req.Header.Get(name) == "" { // a token that was obtained for this server counts more
 			req.Header[name] = values
@@ -206,7 +104,7 @@ func (d *door) dress(req *http.Request) {
 		req.Header.Set(headerVersion, *version)
 	}
 	if name := req.Header.Get(headerName); name != "" {
-		req.Header.Set(headerName, plainName(name))
+		req.Header.Set(headerName, mirror.Text(name))
 	}
 	// Without this, Go adds its own name and version.
 	if req.Header.Get("User-Agent") == "" {
@@ -216,7 +114,7 @@ func (d *door) dress(req *http.Request) {
 
 // receive bounds an answer, and turns into an error what the SDK would end the
 // session for though it concerns one request only.
-func (d *door) receive(req *http.Request, resp *http.Response) (*http.Response, error) {
+func (d *Door) receive(req *http.Request, resp *http.Response) (*http.Response, error) {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // else it is ""
 	switch {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
@@ -249,7 +147,7 @@ func (d *door) receive(req *http.Request, resp *http.Response) (*http.Response, 
 }
 
 // readAll reads a message.
-func (d *door) readAll(resp *http.Response) ([]byte, error) {
+func (d *Door) readAll(resp *http.Response) ([]byte, error) {
 	if resp.ContentLength > int64(d.limit) {
 		return nil, &oversizeError{d.limit}
 	}
@@ -265,7 +163,7 @@ func (d *door) readAll(resp *http.Response) ([]byte, error) {
 
 // refused turns a refusal into an error: the server's own, if it says why in
 // JSON-RPC. Those that the SDK acts upon pass.
-func (d *door) refused(req *http.Request, resp *http.Response) (*http.Response, error) {
+func (d *Door) refused(req *http.Request, resp *http.Response) (*http.Response, error) {
 	var unauthorized bool
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -275,7 +173,7 @@ func (d *door) refused(req *http.Request, resp *http.Response) (*http.Response, 
 			return bounded(resp)
 		}
 	}
-	if unauthorized && d.oauth != nil && !d.signs {
+	if unauthorized && d.oauth != nil && !d.older {
 		return bounded(resp)
 	}
 	if unauthorized && d.oauth != nil {

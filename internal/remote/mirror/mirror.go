@@ -1,6 +1,14 @@
-package remote
+// Package mirror decides what a request to a remote server repeats in its
+// headers of what its message says: a server of the modern era refuses a call
+// without them (MCP 2026-07-28, basic/transports/streamable-http).
+//
+// It refuses tools that ask for what no header can hold. It guarantees that
+// what it learns from a server's lists is bounded, and that every value it
+// writes is visible ASCII.
+package mirror
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,10 +30,11 @@ const (
 	maxDepth     = 16
 )
 
-// A mirror knows which parameters of which tools are sent as headers too: a
-// server of the modern era refuses a call without them (MCP 2026-07-28,
-// server/tools, "x-mcp-header"). It learns them from the lists that pass.
-type mirror struct {
+// Parameters are those parameters of a server's tools whose values are sent as
+// headers too (MCP 2026-07-28, server/tools, "x-mcp-header"). They are learned
+// from the lists that pass. The zero value knows none; its methods may be called
+// at the same time.
+type Parameters struct {
 	mu    sync.Mutex
 	tools map[string][]mirrored
 }
@@ -36,37 +45,34 @@ type mirrored struct {
 	name string
 }
 
-// learn takes in a result that may be a list of tools.
-func (m *mirror) learn(result json.RawMessage) {
+// Learn takes in a result that may be a list of tools.
+func (p *Parameters) Learn(result json.RawMessage) {
 	var list struct {
 		Tools []json.RawMessage `json:"tools"`
 	}
 	if json.Unmarshal(result, &list) != nil {
 		return
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, raw := range list.Tools {
 		name, found, err := mirroredIn(raw)
 		if err != nil || len(found) == 0 {
-			delete(m.tools, name)
+			delete(p.tools, name)
 			continue
 		}
-		if m.tools == nil {
-			m.tools = make(map[string][]mirrored)
+		if p.tools == nil {
+			p.tools = make(map[string][]mirrored)
 		}
-		if len(m.tools) < maxMirroring && len(found) <= maxMirrored {
-			m.tools[name] = found
+		if len(p.tools) < maxMirroring && len(found) <= maxMirrored {
+			p.tools[name] = found
 		}
 	}
 }
 
 // Judge refuses a tool whose parameters cannot be sent as it says: a client
 // must leave it out (MCP 2026-07-28, server/tools, "x-mcp-header").
-func (s *stream) Judge(tool json.RawMessage) error {
-	if s.oldSSE { // it has no headers
-		return nil
-	}
+func Judge(tool json.RawMessage) error {
 	name, _, err := mirroredIn(tool)
 	if err != nil {
 		return fmt.Errorf("tool %q: %w", name, err)
@@ -132,7 +138,7 @@ func headerOf(property json.RawMessage) (string, error) {
 		return "", nil
 	}
 	var header string
-	if json.Unmarshal(annotated.Header, &header) != nil || !isToken(header) {
+	if json.Unmarshal(annotated.Header, &header) != nil || !IsToken(header) {
 		return "", fmt.Errorf("x-mcp-header %.100s is not a name of a header", annotated.Header)
 	}
 	if !mirrors(annotated.Type) {
@@ -157,18 +163,18 @@ func mirrors(declared json.RawMessage) bool {
 	})
 }
 
-// isToken reports whether a text can be part of a header's name (RFC 9110, 5.6.2).
-func isToken(text string) bool {
+// IsToken reports whether a text can be part of a header's name (RFC 9110, 5.6.2).
+func IsToken(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 	})
 }
 
-// headers returns the headers that a call of a tool needs.
-func (m *mirror) headers(params json.RawMessage) http.Header {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.tools) == 0 {
+// Header returns the headers that a call of a tool needs, or nil.
+func (p *Parameters) Header(params json.RawMessage) http.Header {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.tools) == 0 {
 		return nil
 	}
 	var call struct {
@@ -179,9 +185,9 @@ func (m *mirror) headers(params json.RawMessage) http.Header {
 		return nil
 	}
 	filled := make(http.Header)
-	for _, parameter := range m.tools[call.Name] {
+	for _, parameter := range p.tools[call.Name] {
 		if value, ok := primitive(lookup(call.Arguments, parameter.path)); ok {
-			filled.Set("Mcp-Param-"+parameter.name, plainName(value))
+			filled.Set("Mcp-Param-"+parameter.name, Text(value))
 		}
 	}
 	return filled
@@ -225,4 +231,16 @@ func primitive(value json.RawMessage) (string, bool) {
 		n, ok := jsonrpc.Integer(value)
 		return strconv.FormatInt(n, 10), ok
 	}
+}
+
+// Text writes a value as a header can hold it: as it is if it is visible ASCII,
+// else in Base64 between marks (MCP 2026-07-28, basic/transports/streamable-http,
+// "Value encoding").
+func Text(value string) string {
+	odd := strings.TrimSpace(value) != value || strings.HasPrefix(value, "=?base64?") ||
+		strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
+	if !odd {
+		return value
+	}
+	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(value)) + "?="
 }

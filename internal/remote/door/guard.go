@@ -1,4 +1,4 @@
-package remote
+package door
 
 import (
 	"fmt"
@@ -10,20 +10,20 @@ import (
 	"syscall"
 )
 
-// A Guard decides which addresses may be connected to. It is asked with the
+// A guard decides which addresses may be connected to. It is asked with the
 // address that a name was resolved to, just before the connection is made, so
 // that a name which changes its address, and a redirect, cannot pass it. The
-// zero Guard lets public addresses through.
-type Guard struct {
-	// Granted are addresses that a person has approved though they are not
+// zero guard lets public addresses through.
+type guard struct {
+	// granted are addresses that a person has approved though they are not
 	// public.
-	Granted []netip.Prefix
+	granted []netip.Prefix
 }
 
-// Granted returns the addresses that a URL names itself: its host, if that is
+// named returns the addresses that a URL names itself: its host, if that is
 // an address, or those of this machine, if it is localhost. Whoever approves
 // the URL has seen them.
-func Granted(u *url.URL) []netip.Prefix {
+func named(u *url.URL) []netip.Prefix {
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
@@ -53,9 +53,9 @@ func (e *AddressError) Hint() string {
 	return fmt.Sprintf("if the server is meant to be there, name the address in the entry's URL, or add %s to its remote.addresses", e.Addr)
 }
 
-// Control is for [net.Dialer.Control]: it returns an [*AddressError] for an
+// control is for [net.Dialer.Control]: it returns an [*AddressError] for an
 // address that is neither public nor granted.
-func (g Guard) Control(_, address string, _ syscall.RawConn) error {
+func (g guard) control(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return &net.AddrError{Err: "not an address", Addr: address}
@@ -63,9 +63,9 @@ func (g Guard) Control(_, address string, _ syscall.RawConn) error {
 	return g.check(at.Addr())
 }
 
-func (g Guard) check(addr netip.Addr) error {
+func (g guard) check(addr netip.Addr) error {
 	addr = addr.WithZone("").Unmap()
-	if slices.ContainsFunc(g.Granted, func(p netip.Prefix) bool { return p.Contains(addr) }) {
+	if slices.ContainsFunc(g.granted, func(p netip.Prefix) bool { return p.Contains(addr) }) {
 		return nil
 	}
 	if kind := special(addr); kind != "" {

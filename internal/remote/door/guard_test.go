@@ -1,4 +1,4 @@
-package remote_test
+package door_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/dockgate/dockgate/internal/remote"
+	"github.com/dockgate/dockgate/internal/remote/door"
 )
 
 func TestGuardRefusesWhatIsNotPublic(t *testing.T) {
@@ -60,21 +60,21 @@ func TestGuardRefusesWhatIsNotPublic(t *testing.T) {
 		{"[4000::1]:80", "a reserved address"},
 	}
 	for _, tt := range tests {
-		err := remote.Guard{}.Control("tcp", tt.address, nil)
-		var refused *remote.AddressError
+		err := door.Check(nil, tt.address)
+		var refused *door.AddressError
 		switch {
 		case tt.kind == "" && err != nil:
-			t.Errorf("Control(%s) = %v, want nil", tt.address, err)
+			t.Errorf("Check(%s) = %v, want nil", tt.address, err)
 		case tt.kind != "" && (!errors.As(err, &refused) || refused.Kind != tt.kind):
-			t.Errorf("Control(%s) = %v, want an address that is %s", tt.address, err, tt.kind)
+			t.Errorf("Check(%s) = %v, want an address that is %s", tt.address, err, tt.kind)
 		}
 	}
-	if err := (remote.Guard{}).Control("tcp", "example.com:80", nil); err == nil {
-		t.Error("Control(example.com:80) = nil, want an error: a name is no address")
+	if err := door.Check(nil, "example.com:80"); err == nil {
+		t.Error("Check(example.com:80) = nil, want an error: a name is no address")
 	}
 }
 
-func TestGranted(t *testing.T) {
+func TestNamed(t *testing.T) {
 	tests := []struct {
 		url     string
 		address string
@@ -99,7 +99,7 @@ func TestGranted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := remote.Guard{Granted: remote.Granted(u)}.Control("tcp", tt.address, nil) == nil
+		got := door.Check(u, tt.address) == nil
 		if got != tt.want {
 			t.Errorf("a grant of %s lets %s pass: %v, want %v", tt.url, tt.address, got, tt.want)
 		}
@@ -112,16 +112,16 @@ func FuzzGuard(f *testing.F) {
 	f.Add("[2002:7f00:1::]:1")
 	f.Fuzz(func(t *testing.T, address string) {
 		at, err := netip.ParseAddrPort(address)
-		allowed := remote.Guard{}.Control("tcp", address, nil) == nil
+		allowed := door.Check(nil, address) == nil
 		if err != nil {
 			if allowed {
-				t.Fatalf("Control(%q) = nil, want an error", address)
+				t.Fatalf("Check(%q) = nil, want an error", address)
 			}
 			return
 		}
 		addr := at.Addr().Unmap()
 		if allowed && (!addr.IsGlobalUnicast() || addr.IsPrivate() || addr.IsLoopback()) {
-			t.Fatalf("Control(%q) = nil, want an error", address)
+			t.Fatalf("Check(%q) = nil, want an error", address)
 		}
 	})
 }
