@@ -18,7 +18,7 @@ type State string
 const (
 	StateUnknown     State = "in no catalog"
 	StateUnsupported State = "unsupported"
-	StateUnresolved  State = "not pulled"
+	StateUnresolved  State = "not resolved"
 	StateUnset       State = "needs settings"
 	StateRefused     State = "refused"
 	StateMissing     State = "not approved"

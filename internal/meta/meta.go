@@ -194,7 +194,7 @@ func (d *Desk) state(ctx context.Context, who principal.Principal, server string
 	var unknown *catalog.UnknownServerError
 	switch {
 	case plan.Unresolved(err):
-		return "not pulled", plan.Plan{}, inventory.Offer{}
+		return "not resolved", plan.Plan{}, inventory.Offer{}
 	case errors.As(err, &unknown):
 		return "not in any catalog", plan.Plan{}, inventory.Offer{}
 	case err != nil:

@@ -28,7 +28,7 @@ const (
 	stateReady    = "ready"
 	stateDormant  = "dormant"
 	stateApproval = "waits for approval"
-	stateNoImage  = "not pulled"
+	stateNoImage  = "not resolved"
 	stateUnknown  = "not in any catalog"
 	stateFailed   = "failed"
 )

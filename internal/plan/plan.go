@@ -98,11 +98,11 @@ type UnresolvedError struct{ Server, Image string }
 
 // Error names the image.
 func (e *UnresolvedError) Error() string {
-	return fmt.Sprintf("server %q: image %s has not been pulled yet", e.Server, e.Image)
+	return fmt.Sprintf("server %q: image %s has not been resolved yet", e.Server, e.Image)
 }
 
 // Hint says how it is resolved.
-func (e *UnresolvedError) Hint() string { return "pull it with: dockgate update " + e.Server }
+func (e *UnresolvedError) Hint() string { return "resolve it, and pull it if it is not on the engine, with: dockgate update " + e.Server }
 
 // An UnsupportedError is an entry that cannot run.
 type UnsupportedError struct{ Server, Reason string }
@@ -278,7 +278,7 @@ func (p *Planner) ForgetAll() {
 	clear(p.kept)
 }
 
-// Unresolved reports whether err is that an image has not been pulled yet.
+// Unresolved reports whether err is that an image has not been resolved yet.
 func Unresolved(err error) bool {
 	var unresolved *UnresolvedError
 	return errors.As(err, &unresolved)

@@ -106,7 +106,7 @@ func TestPlanOffline(t *testing.T) {
 	if !errors.As(err, &unresolved) || !plan.Unresolved(err) || unresolved.Image != "mcp/git:1" {
 		t.Fatalf("Plan() of an image nobody knows = %v, want an UnresolvedError", err)
 	}
-	if got, want := unresolved.Hint(), "pull it with: dockgate update git"; got != want {
+	if got, want := unresolved.Hint(), "resolve it, and pull it if it is not on the engine, with: dockgate update git"; got != want {
 		t.Errorf("Hint() = %s, want %s", got, want)
 	}
 	d.known["mcp/git:1"] = imageOf("mcp/git:1")
