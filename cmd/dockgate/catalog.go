@@ -16,12 +16,6 @@ import (
 	"github.com/dockgate/dockgate/internal/principal"
 )
 
-// The last lines of the long help of commands.
-const (
-	exits         = "\n\nExit codes: 0 done, 1 failed, 2 used wrongly."
-	exitsApproval = "\n\nExit codes: 0 done, 1 failed, 2 used wrongly, 5 something is not approved or was\ndenied."
-)
-
 func newCatalog(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catalog",
@@ -318,7 +312,7 @@ func validate(cmd *cobra.Command, options daemon.Options, files []string, out ou
 		return err
 	})
 	if err == nil && wrong > 0 {
-		err = fmt.Errorf("%s in %s", count(len(found), "problem"), count(wrong, "file"))
+		err = &exitError{code: 2, err: fmt.Errorf("%s in %s", count(len(found), "problem"), count(wrong, "file"))}
 	}
 	if err == nil && wrong == 0 && !out.json {
 		tell(cmd, "no mistakes in %s", count(len(files), "file"))

@@ -25,10 +25,6 @@ import (
 	"github.com/dockgate/dockgate/internal/tool"
 )
 
-const configExits = `
-
-Exit codes: 0 done, 1 failed or used wrongly, 2 the configuration has mistakes.`
-
 func newConfig(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
@@ -37,19 +33,10 @@ func newConfig(f *flags) *cobra.Command {
 $XDG_CONFIG_HOME/dockgate/config.yaml), narrowed by the project's in the working
 directory (.dockgate/config.yaml, dockgate.yaml). A project can lower quotas,
 take groups and tools away, switch discovery, cache and anticipation off, and
-add servers, which wait for approval; it can set nothing else.` + configExits,
-		Annotations: ownExits(),
+add servers, which wait for approval; it can set nothing else.` + exits,
 	}
 	cmd.AddCommand(newConfigShow(f), newConfigValidate(f), newConfigSources(f), newConfigReload(f), newConfigSchema())
 	return cmd
-}
-
-// misconfigured gives mistakes in the configuration the exit code 2.
-func misconfigured(err error) error {
-	if isConfiguration(err) {
-		return &exitError{code: 2, err: err}
-	}
-	return err
 }
 
 func newConfigShow(f *flags) *cobra.Command {
@@ -59,19 +46,18 @@ func newConfigShow(f *flags) *cobra.Command {
 		Short: "Show the configuration, and where each value comes from",
 		Long: `Show the configuration as it holds here: built-in values, the user's file, and
 what the project narrows, each with the file and line that it comes from. What
-is long or may be secret is shown by its size.` + configExits,
+is long or may be secret is shown by its size.` + exits,
 		Example: `  dockgate config show
   dockgate config show --json`,
-		Args:        cobra.NoArgs,
-		Annotations: ownExits(),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return misconfigured(f.use(cmd.Context(), func(d *daemon.Daemon) error {
+			return f.use(cmd.Context(), func(d *daemon.Daemon) error {
 				shown, err := newShownConfig(cmd, d)
 				if err != nil {
 					return err
 				}
 				return out.print(cmd, shown, func() error { return shown.print(cmd, d.Home) })
-			}))
+			})
 		},
 	}
 	out.flag(cmd)
@@ -214,19 +200,18 @@ func newConfigSources(f *flags) *cobra.Command {
 		Short: "List where servers are described, and how many were found",
 		Long: `List where servers are described, in the order in which they are read: of two
 entries with one name the later one counts, but a project's only where nothing
-else has its name. A source that is not there is skipped.` + configExits,
+else has its name. A source that is not there is skipped.` + exits,
 		Example: `  dockgate config sources
   dockgate config sources --json`,
-		Args:        cobra.NoArgs,
-		Annotations: ownExits(),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options, err := f.options()
 			if err != nil {
-				return misconfigured(err)
+				return err
 			}
 			places, err := setup.Places(cmd.Context(), options.Inputs)
 			if err != nil {
-				return misconfigured(err)
+				return err
 			}
 			return out.print(cmd, map[string]any{"sources": places}, func() error {
 				lines, paint := []string{fmt.Sprintf("Sources (%d):", len(places))}, paintFor(cmd.OutOrStdout())
@@ -254,10 +239,9 @@ func newConfigSchema() *cobra.Command {
 		Use:   "schema",
 		Short: "Print the JSON Schema of the configuration file",
 		Long: `Print the JSON Schema of the configuration file, for editors. A file names it in
-its first line: # yaml-language-server: $schema=PATH` + configExits,
-		Example:     "  dockgate config schema > dockgate.schema.json",
-		Args:        cobra.NoArgs,
-		Annotations: ownExits(),
+its first line: # yaml-language-server: $schema=PATH` + exits,
+		Example: "  dockgate config schema > dockgate.schema.json",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			schema, err := policy.Schema()
 			if err != nil {
@@ -276,11 +260,10 @@ func newConfigValidate(f *flags) *cobra.Command {
 		Long: `Check the configuration, the project's files, and all catalogs and sources that
 they name. All mistakes are said at once, with file and line. Without a mistake
 it names the tool rules, and the patterns in them, that change nothing for the
-tools that are known. With FILE, that is the configuration.` + configExits,
+tools that are known. With FILE, that is the configuration.` + exits,
 		Example: `  dockgate config validate
   dockgate config validate dockgate.yaml --json`,
-		Args:        cobra.MaximumNArgs(1),
-		Annotations: ownExits(),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && !f.isProjectFile(args[0]) {
 				f.config = args[0]
@@ -295,7 +278,7 @@ tools that are known. With FILE, that is the configuration.` + configExits,
 					idle, err = idleRules(cmd.Context(), d)
 					return err
 				}); err != nil {
-					return misconfigured(err)
+					return err
 				}
 			}
 			return printValidation(cmd, out, problems, idle)

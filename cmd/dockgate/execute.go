@@ -44,13 +44,13 @@ against the tool's schema first, and the call is recorded.
 of its progress goes to standard error; with --stream it is part of the output.
 
 Exit codes: 0 done, 1 used wrongly or the arguments do not fit, 2 there is no
-such server or tool, 3 the call or the server failed, 4 the tool rules disable
-the tool, 5 something is not approved or was denied.`,
+such server or tool, or a configuration has mistakes, 3 the call or the server
+failed, 4 the tool rules disable the tool, 5 something is not approved or was
+denied.`,
 		Example: `  dockgate execute github create_issue --args '{"repo":"a/b","title":"x"}'
   dockgate execute filesystem read_file --args @arguments.json --json
   echo '{"prompt":"a story"}' | dockgate execute ai write --args - --stream`,
 		Args:              serverAndTool,
-		Annotations:       ownExits(),
 		ValidArgsFunction: f.completeTools(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			arguments, err := own.read(cmd)

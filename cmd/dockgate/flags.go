@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/approval"
-	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/docker"
 	"github.com/dockgate/dockgate/internal/login"
@@ -265,27 +264,4 @@ func (e *usageError) Unwrap() error { return e.err }
 // Hint shows how the command is used.
 func (e *usageError) Hint() string {
 	return first(e.hint, "see: "+e.cmd.CommandPath()+" --help")
-}
-
-// exitCode maps an error to the exit code of the process.
-func exitCode(err error) int {
-	var usage *usageError
-	var own *exitError
-	switch {
-	case errors.As(err, &own):
-		return own.code
-	case errors.As(err, &usage) && usage.cmd.Annotations[usageExit] != "":
-		return 1
-	case errors.As(err, &usage):
-		return 2
-	}
-	var other *otherGatewayError
-	if errors.As(err, &other) {
-		return exitOther
-	}
-	switch call.Code(err) {
-	case approval.CodePending, approval.CodeDenied:
-		return 5
-	}
-	return 1
 }

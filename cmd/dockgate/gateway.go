@@ -36,7 +36,8 @@ func newGateway(f *flags) *cobra.Command {
 there for a while. "dockgate serve --share" starts it when it is needed; with
 --owner it is in a container of its own, and what it says is in a file.
 
-Exit codes: 0 done, 1 failed, 2 used wrongly, 3 another serves them already.`,
+Exit codes: 0 done, 1 failed or used wrongly, 2 a configuration has mistakes,
+3 another serves them already.`,
 		Example: `  dockgate gateway --idle 1m`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {

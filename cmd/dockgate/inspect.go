@@ -26,19 +26,16 @@ func newInspect(f *flags) *cobra.Command {
 		Short: "Show what a tool does, and its parameters",
 		Long: `Show what a tool does, its parameters, and the examples that its catalog or its
 schema has. Nothing is started. --examples shows those too that are made from
-the required parameters.
-
-Exit codes: 0 done, 1 failed or used wrongly, 2 there is no such server or tool.`,
+the required parameters.` + exits,
 		Example: `  dockgate inspect github create_issue
   dockgate inspect github create_issue --examples`,
 		Args:              cobra.ExactArgs(2),
-		Annotations:       ownExits(),
 		ValidArgsFunction: f.completeTools(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.use(cmd.Context(), func(d *daemon.Daemon) error {
 				details, err := d.Desk.Details(cmd.Context(), principal.Local, args[0], args[1])
 				if err != nil {
-					return notFound(err)
+					return err
 				}
 				return own.print(cmd, details, func() error { return own.show(cmd, details) })
 			})

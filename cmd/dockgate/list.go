@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,12 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/meta"
-	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
-	"github.com/dockgate/dockgate/internal/rules"
 )
 
 // listFlags are those of list.
@@ -37,37 +33,19 @@ connected to be used: it starts on its first call.
 
 --status adds what each waits for, and its settings; --tools how many of its
 tools the tool rules enable. Tools are stale if the server could not list them
-when it was asked last; it then keeps those that it listed before.
-
-Exit codes: 0 done, 1 failed or used wrongly, 2 the configuration has mistakes.`,
+when it was asked last; it then keeps those that it listed before.` + exits,
 		Example: `  dockgate list
   dockgate list --status --tools
   dockgate list --json`,
-		Args:        cobra.NoArgs,
-		Annotations: ownExits(),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := f.use(cmd.Context(), func(d *daemon.Daemon) error { return list(cmd, d, own) })
-			if isConfiguration(err) {
-				return &exitError{code: 2, err: err}
-			}
-			return err
+			return f.use(cmd.Context(), func(d *daemon.Daemon) error { return list(cmd, d, own) })
 		},
 	}
 	own.flag(cmd)
 	cmd.Flags().BoolVar(&own.status, "status", false, "show what each server waits for, and its settings")
 	cmd.Flags().BoolVar(&own.tools, "tools", false, "show how many tools are enabled")
 	return cmd
-}
-
-// isConfiguration reports that an error is a mistake in a configuration or a
-// catalog.
-func isConfiguration(err error) bool {
-	var (
-		config *policy.ConfigError
-		rule   rules.Problems
-		entry  catalog.Problems
-	)
-	return errors.As(err, &config) || errors.As(err, &rule) || errors.As(err, &entry)
 }
 
 // A yourServer is one of the user's servers, as list shows it.

@@ -20,8 +20,7 @@ var version = "dev" //nolint:gochecknoglobals // -ldflags sets it
 
 func main() { os.Exit(run()) }
 
-// run is main with an exit code: 0 done, 1 failed, 2 used wrongly, 5 an
-// approval is pending or denied, 130 interrupted.
+// run is main with an exit code, as [exitCode] has it; 130 is interrupted.
 func run() int {
 	ctx, stop := untilSignal()
 	defer stop()
@@ -79,10 +78,11 @@ An MCP client starts "dockgate serve" and sees the tools of all active servers
 behind one endpoint. No server runs before a person has approved what it is and
 what it may do.
 
-Exit codes: 0 done, 1 failed, 2 used wrongly, 5 an approval is pending or
-denied, 130 interrupted; list, search, tools, inspect and execute have others,
-which their help says. The first Ctrl-C ends what is under way and cleans up;
-the second ends the process.`,
+Exit codes of every command: 0 done; 1 failed or used wrongly; 2 a configuration
+or a catalog has mistakes, or what is named or looked for is not there; 3 the
+call of a tool failed; 4 the tool rules disable it; 5 an approval is pending or
+was denied; 130 interrupted. The first Ctrl-C ends what is under way and cleans
+up; the second ends the process.`,
 		Example: `  dockgate catalog ls
   dockgate add filesystem --set paths=$HOME/notes
   dockgate approve filesystem

@@ -54,14 +54,11 @@ the query in it, and show what each would be here: an image, a package in a
 runtime's image, a server elsewhere; or why it cannot be run.
 
 Answers are kept in the state folder for as long as discovery.cache.ttl says,
-and for longer while the registry cannot be reached.
-
-Exit codes: 0 found, 1 failed or used wrongly, 2 nothing was found.`,
+and for longer while the registry cannot be reached.` + exitsSearch,
 		Example: `  dockgate catalog search github
   dockgate catalog search github --json
   dockgate catalog search notes --registry https://registry.example.com`,
-		Args:        cobra.ExactArgs(1),
-		Annotations: ownExits(),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 || limit > maxFound {
 				return &usageError{cmd: cmd, err: fmt.Errorf("--limit is %d, want 1 to %d", limit, maxFound)}

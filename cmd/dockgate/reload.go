@@ -27,7 +27,7 @@ Catalogs, sources, servers, rules, roles, groups, limits, timeouts and quotas
 hold at once. What holds after a restart only is named.
 
 --flush also drops what is kept of what servers offered, or of what SERVER did.
-What was approved stays, and so does what a server offers that runs.` + configExits,
+What was approved stays, and so does what a server offers that runs.` + exits,
 		Example: `  dockgate config reload
   dockgate config reload --flush
   dockgate config reload --flush github`,
@@ -38,9 +38,8 @@ What was approved stays, and so does what a server offers that runs.` + configEx
 			return cobra.MaximumNArgs(1)(cmd, args)
 		},
 		ValidArgsFunction: once(f.completeFrom(enabled)),
-		Annotations:       ownExits(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return misconfigured(f.use(cmd.Context(), func(d *daemon.Daemon) error {
+			return f.use(cmd.Context(), func(d *daemon.Daemon) error {
 				ask := func(ctx context.Context) (string, error) { return presence.AskReload(ctx, d.Store) }
 				if flush {
 					ask = func(ctx context.Context) (string, error) { return d.Flush(ctx, strings.Join(args, "")) }
@@ -54,7 +53,7 @@ What was approved stays, and so does what a server offers that runs.` + configEx
 					return err
 				}
 				return printReload(cmd, out, gateways, asked)
-			}))
+			})
 		},
 	}
 	out.flag(cmd)

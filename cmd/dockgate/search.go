@@ -20,14 +20,11 @@ func newSearch(f *flags) *cobra.Command {
 		Use:   "search QUERY",
 		Short: "Search the tools of your servers",
 		Long: `Search the tools of your servers, by what they do or by name. Tools that the
-tool rules disable are not found.
-
-Exit codes: 0 found, 1 failed or used wrongly, 2 nothing was found.`,
+tool rules disable are not found.` + exitsSearch,
 		Example: `  dockgate search "github issue"
   dockgate search "create" --server github
   dockgate search "file" --limit 5`,
-		Args:        cobra.MinimumNArgs(1),
-		Annotations: ownExits(),
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			query := strings.Join(args, " ")
 			if strings.TrimSpace(query) == "" {

@@ -25,20 +25,17 @@ func newTools(f *flags) *cobra.Command {
 		Short: "List the tools of a server",
 		Long: `List the tools of a server, as it listed them last or, if it never ran, as the
 catalog has them. Nothing is started. --all lists those too that the tool rules
-disable; --tags says of those without tags that they have none.
-
-Exit codes: 0 done, 1 failed or used wrongly, 2 there is no such server.`,
+disable; --tags says of those without tags that they have none.` + exits,
 		Example: `  dockgate tools github
   dockgate tools github --all
   dockgate tools github --tags`,
 		Args:              cobra.ExactArgs(1),
-		Annotations:       ownExits(),
 		ValidArgsFunction: once(f.completeServers()),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.use(cmd.Context(), func(d *daemon.Daemon) error {
 				stock, err := d.Desk.Stock(cmd.Context(), principal.Local, args[0])
 				if err != nil {
-					return notFound(err)
+					return err
 				}
 				return own.list(cmd, args[0], stock)
 			})

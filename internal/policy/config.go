@@ -12,6 +12,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -187,10 +188,15 @@ type ConfigError struct {
 	// Place is the file, or the flag.
 	Place   string
 	Problem string
+	// Err is why the file could not be read at all, else nil.
+	Err error
 }
 
 // Error names the place and the problem.
 func (e *ConfigError) Error() string { return e.Place + ": " + e.Problem }
+
+// Unwrap returns why the file could not be read, or nil.
+func (e *ConfigError) Unwrap() error { return e.Err }
 
 // LoadConfig reads a configuration file. An unknown field is an error. The
 // error joins all mistakes that can be told from the file alone: each is a
@@ -198,7 +204,11 @@ func (e *ConfigError) Error() string { return e.Place + ": " + e.Problem }
 func LoadConfig(path string) (Config, error) {
 	data, err := os.ReadFile(path) //nolint:gosec // the user names it
 	if err != nil {
-		return Config{}, fmt.Errorf("read configuration: %w", err)
+		var failed *fs.PathError
+		if errors.As(err, &failed) {
+			err = failed.Err // the path is named already
+		}
+		return Config{}, &ConfigError{Place: path, Problem: err.Error(), Err: err}
 	}
 	return ParseConfig(path, data)
 }
