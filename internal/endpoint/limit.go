@@ -58,9 +58,8 @@ func (a *accounts) spend(who principal.Principal, messages int) bool {
 	return limiter.AllowN(now, messages)
 }
 
-// enter counts a request until leave is called, the first time; nil if there
-// are too many.
-func (a *accounts) enter(who principal.Principal) (leave func()) {
+// enter begins the stay of a request; nil if there are too many.
+func (a *accounts) enter(who principal.Principal) *stay {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	account := a.of(who)
@@ -68,11 +67,7 @@ func (a *accounts) enter(who principal.Principal) (leave func()) {
 		return nil
 	}
 	account.inFlight++
-	return sync.OnceFunc(func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		account.inFlight--
-	})
+	return &stay{accounts: a, account: account, open: 1, taken: 1}
 }
 
 // listen counts a stream that waits for news until leave is called; nil if

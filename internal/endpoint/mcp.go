@@ -40,16 +40,15 @@ const maxBody = 16 << 20
 
 // serveMCP lets a request through to the SDK's handler of its era.
 func (e *Endpoint) serveMCP(w http.ResponseWriter, r *http.Request) {
-	visitor, leave, ok := e.admit(w, r)
+	visitor, stay, ok := e.admit(w, r)
 	if !ok {
 		return
 	}
-	defer leave()
+	defer stay.leave()
 	who := visitor.Principal
 	visit, refused := e.visit(w, r, who)
-	if refused == nil && !e.accounts.spend(who, max(1, len(visit.Messages()))) {
-		refused = busy(w, http.StatusTooManyRequests, "1", "too many requests")
-		refused.id = visitID(visit)
+	if refused == nil {
+		refused = e.afford(w, stay, visit)
 	}
 	if refused != nil {
 		refused.write(w)
@@ -57,22 +56,47 @@ func (e *Endpoint) serveMCP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, stop := e.Access.Watch(r.Context(), visitor)
 	defer stop()
-	if listens(visit) {
-		leave()
-		if leave = e.accounts.listen(who); leave == nil {
-			refused := busy(w, http.StatusTooManyRequests, "10", "too many streams that wait for news")
-			refused.id = visitID(visit)
-			refused.write(w)
-			return
-		}
-		defer leave()
+	if !listens(visit) {
+		visit.Begun = e.host(visitor, stay)
+		e.pass(w, r.WithContext(ctx), visit)
+		return
 	}
+	stay.leave()
+	leave := e.accounts.listen(who)
+	if leave == nil {
+		refused := busy(w, http.StatusTooManyRequests, "10", "too many streams that wait for news")
+		refused.id = visitID(visit)
+		refused.write(w)
+		return
+	}
+	defer leave()
 	e.pass(w, r.WithContext(ctx), visit)
 }
 
-// admit lets somebody in, or answers why not. The caller leaves when the
-// request is over.
-func (e *Endpoint) admit(w http.ResponseWriter, r *http.Request) (visitor access.Visitor, leave func(), ok bool) {
+// afford refuses what is more than a principal may send or have under way.
+func (e *Endpoint) afford(w http.ResponseWriter, stay *stay, visit *gateway.Visit) *refusal {
+	var refused *refusal
+	requests := 0
+	for _, m := range visit.Messages() {
+		if m.Kind() == jsonrpc.Request {
+			requests++
+		}
+	}
+	switch {
+	case !e.accounts.spend(visit.Principal, max(1, len(visit.Messages()))):
+		refused = busy(w, http.StatusTooManyRequests, "1", "too many requests")
+	case !stay.claim(requests):
+		refused = busy(w, http.StatusTooManyRequests, "1", "too many requests at a time")
+	default:
+		return nil
+	}
+	refused.id = visitID(visit)
+	return refused
+}
+
+// admit lets somebody in, or answers why not. The caller ends the stay when
+// the HTTP request is over.
+func (e *Endpoint) admit(w http.ResponseWriter, r *http.Request) (visitor access.Visitor, staying *stay, ok bool) {
 	if refused := e.fromHere(r); refused != nil {
 		refused.write(w)
 		return visitor, nil, false
@@ -88,13 +112,13 @@ func (e *Endpoint) admit(w http.ResponseWriter, r *http.Request) (visitor access
 		return visitor, nil, false
 	}
 	if r.Method == http.MethodGet { // it waits for news, see listen
-		return visitor, func() {}, true
+		return visitor, &stay{}, true
 	}
-	if leave = e.accounts.enter(visitor.Principal); leave == nil {
+	if staying = e.accounts.enter(visitor.Principal); staying == nil {
 		busy(w, http.StatusTooManyRequests, "1", "too many requests at a time").write(w)
 		return visitor, nil, false
 	}
-	return visitor, leave, true
+	return visitor, staying, true
 }
 
 // refuseCaller says why somebody may not use the gateway.

@@ -48,13 +48,16 @@ func (h *hanging) servers() map[string]sandboxtest.Server {
 	})}
 }
 
+// patience is how long a test waits for what must come.
+const patience = 60 * time.Second
+
 // within fails the test if something does not happen soon.
 func within(t *testing.T, happens <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-happens:
-	case <-time.After(20 * time.Second):
-		t.Fatalf("%s did not happen within 20 s", what)
+	case <-time.After(patience):
+		t.Fatalf("%s did not happen within %v", what, patience)
 	}
 }
 

@@ -25,11 +25,11 @@ type pair struct {
 }
 
 func (e *Endpoint) serveSSE(w http.ResponseWriter, r *http.Request) {
-	visitor, leave, ok := e.admit(w, r)
+	visitor, stay, ok := e.admit(w, r)
 	if !ok {
 		return
 	}
-	defer leave()
+	defer stay.leave()
 	switch r.Method {
 	case http.MethodGet:
 		e.openPair(w, r, visitor)

@@ -95,18 +95,21 @@ func (g *Gateway) directInSession(ctx context.Context, v *Visit, id sdkjsonrpc.I
 		return jsonrpc.Message{}, false, err
 	}
 	s.attendance.enter() // for itself: it may take longer than the HTTP request
+	ended := v.begin(cancel)
 	answered := make(chan jsonrpc.Message, 1)
 	began := g.begin(s, func() {
 		defer cancel()
 		result, err := g.callTool(call, req)
 		s.attendance.free(id)
 		s.attendance.leave()
+		ended()
 		answered <- answerTo(v.messages[0].ID, result, err)
 	})
 	if !began { // the SDK says so
 		cancel()
 		s.attendance.free(id)
 		s.attendance.leave()
+		ended()
 		return jsonrpc.Message{}, false, nil
 	}
 	select {

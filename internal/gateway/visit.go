@@ -33,6 +33,10 @@ type Visit struct {
 	// Timeout is how long a session that the request begins may be unused; zero
 	// is for ever.
 	Timeout time.Duration
+	// Begun, if not nil, is told of each request that begins to be answered, and
+	// may give it up later; what it returns is called when that has ended. Both
+	// can be after the HTTP request.
+	Begun func(giveUp func()) (ended func())
 
 	messages []jsonrpc.Message
 	batch    bool
@@ -157,7 +161,7 @@ func (v *Visit) Release() {
 		v.session = nil
 	}
 	if len(v.messages) == 1 && v.messages[0].Method == "initialize" {
-		v.body, v.messages, v.deposits = nil, nil, nil
+		v.body, v.messages, v.deposits, v.Begun = nil, nil, nil, nil
 	}
 }
 
@@ -378,31 +382,4 @@ func (g *Gateway) End(id string, who principal.Principal) {
 	if s := g.visiting[id]; s != nil && s.principal == who {
 		s.end()
 	}
-}
-
-// during returns the context of a request: it ends with the session and, if
-// the request only waits for news, when those of a [Visit] are to end. Its
-// result can still be sent then.
-func (g *Gateway) during(ctx context.Context, method string, req mcp.Request) (context.Context, func()) {
-	s, release := g.hold(req)
-	ctx, cancel := context.WithCancel(ctx)
-	unheard := context.AfterFunc(s.ended, cancel)
-	v := visitOf(req)
-	if s.visited {
-		gone := s.attendance.attend(req)
-		return ctx, func() { unheard(); cancel(); gone(); release() }
-	}
-	if method != "subscriptions/listen" || v == nil || v.Ending == nil {
-		return ctx, func() { unheard(); cancel(); release() }
-	}
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		select {
-		case <-v.Ending:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { unheard(); cancel(); <-watched; release() }
 }
