@@ -41,6 +41,7 @@ func (r entryReader) program(to **Program) document.Read {
 			"with":    r.Texts(&p.With),
 			"binary":  r.Text(&p.Binary),
 			"module":  r.Text(&p.Module),
+			"index":   r.Text(&p.Index),
 			"file":    r.Text(&p.File),
 			"folder":  r.Text(&p.Folder),
 		}

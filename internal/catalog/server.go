@@ -186,6 +186,9 @@ type Program struct {
 	Binary string `json:"binary,omitempty"`
 	// Module is run by "python -m" in place of a binary.
 	Module string `json:"module,omitempty"`
+	// Index is the address of the registry of npm packages, or of the index of
+	// Python packages, that the package comes from; empty is the usual one.
+	Index string `json:"index,omitempty"`
 	// File is the absolute path of a script on the host, which lies in Folder.
 	File   string `json:"file,omitempty"`
 	Folder string `json:"folder,omitempty"`
@@ -197,7 +200,8 @@ const (
 	UVX = "uvx"
 )
 
-// String returns what is run, in short: "npx @scope/package@1.2".
+// String returns what is run, in short: "npx @scope/package@1.2", and where it
+// comes from if that is not the usual place.
 func (p Program) String() string {
 	what := p.File
 	if what == "" {
@@ -205,6 +209,9 @@ func (p Program) String() string {
 	}
 	if p.Version != "" {
 		what += "@" + p.Version
+	}
+	if p.Index != "" {
+		what += " from " + p.Index
 	}
 	return p.Runtime + " " + what
 }

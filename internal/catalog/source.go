@@ -51,13 +51,14 @@ func (v *validator) source() {
 }
 
 var (
-	npmName    = regexp.MustCompile(`^(@[a-z0-9~._-]+/)?[A-Za-z0-9~._-]+$`)
-	pypiName   = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(\[[A-Za-z0-9,._-]+\])?$`)
-	source     = regexp.MustCompile(`^(git\+https://|https://|github:)[A-Za-z0-9@:/._~#%+=&?-]+$`)
-	version    = regexp.MustCompile(`^[A-Za-z0-9^~<>=!*][A-Za-z0-9.^~<>=!*+,_ -]*$`)
-	binaryName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
-	moduleName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
-	container  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+	npmName      = regexp.MustCompile(`^(@[a-z0-9~._-]+/)?[A-Za-z0-9~._-]+$`)
+	pypiName     = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(\[[A-Za-z0-9,._-]+\])?$`)
+	source       = regexp.MustCompile(`^(git\+https://|https://|github:)[A-Za-z0-9@:/._~#%+=&?-]+$`)
+	version      = regexp.MustCompile(`^[A-Za-z0-9^~<>=!*][A-Za-z0-9.^~<>=!*+,_ -]*$`)
+	indexAddress = regexp.MustCompile(`^https?://[^\s/?#@]+(/[^\s?#@]*)?$`)
+	binaryName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	moduleName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
+	container    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 )
 
 func (v *validator) program() {
@@ -74,8 +75,8 @@ func (v *validator) program() {
 		v.report("program", "needs one of package and file")
 	case p.Package != "" && p.File != "":
 		v.report("program", "has package and file; only one of them may be")
-	case p.File != "" && (p.Version != "" || p.With != nil || p.Binary != "" || p.Module != ""):
-		v.report("program", "is a file; version, with, binary and module are for packages")
+	case p.File != "" && (p.Version != "" || p.With != nil || p.Binary != "" || p.Module != "" || p.Index != ""):
+		v.report("program", "is a file; version, with, binary, module and index are for packages")
 	case p.Package != "" && !names.MatchString(p.Package) && !source.MatchString(p.Package):
 		v.report("program.package", "is %q, which is not the name of a package", p.Package)
 	case p.Package != "" && p.Folder != "":
@@ -92,6 +93,9 @@ func (v *validator) program() {
 		if with == "" || strings.HasPrefix(with, "-") || strings.ContainsAny(with, " \t\r\n\x00") {
 			v.report(fmt.Sprintf("program.with[%d]", i), "is %q, which is not a package", with)
 		}
+	}
+	if p.Index != "" && !indexAddress.MatchString(p.Index) {
+		v.report("program.index", "is not the address of a registry of packages: http or https, without a name or password")
 	}
 	if p.Binary != "" && !binaryName.MatchString(p.Binary) {
 		v.report("program.binary", "is %q, which is not the name of a program", p.Binary)

@@ -47,10 +47,13 @@ type Package struct {
 	With []string
 	// Module, if set, is a Python module that is run in place of a command.
 	Module string
+	// Index is the address of the registry that it comes from; empty is the one
+	// that Env names, or the usual one.
+	Index string
 	// Runtime is the image that it is installed and run in.
 	Runtime string
 	// Env are variables of the installation, "NAME=value", such as the address
-	// of a registry.
+	// of a registry. Those by which uvx knows an index count as pip's.
 	Env []string
 	// Certificates is a file of this host with certificate authorities that
 	// the installation trusts; empty is the runtime's own.
@@ -59,13 +62,16 @@ type Package struct {
 
 // String returns the package as its registry names it.
 func (p Package) String() string {
-	if p.Version == "" {
+	switch {
+	case p.Version == "":
 		return p.Name
-	}
-	if p.Ecosystem == PyPI {
+	case p.Ecosystem == PyPI && strings.ContainsAny(p.Version[:1], "=<>!~"):
+		return p.Name + p.Version // a range
+	case p.Ecosystem == PyPI:
 		return p.Name + "==" + p.Version
+	default:
+		return p.Name + "@" + p.Version
 	}
-	return p.Name + "@" + p.Version
 }
 
 const (
@@ -87,10 +93,11 @@ const (
 // reference names the image of a package: the same package in the same runtime
 // is installed once.
 func (p Package) reference(runtime string) string {
-	of := digest.FromString(strings.Join([]string{
-		string(p.Ecosystem), p.Name, p.Version, p.Command, p.Module, runtime, strings.Join(p.With, " "),
-	}, "\x00"))
-	return packagePrefix + ":" + of.Encoded()[:32]
+	parts := []string{string(p.Ecosystem), p.Name, p.Version, p.Command, p.Module, runtime, strings.Join(p.With, " ")}
+	if p.Index != "" {
+		parts = append(parts, p.Index)
+	}
+	return packagePrefix + ":" + digest.FromString(strings.Join(parts, "\x00")).Encoded()[:32]
 }
 
 // Install returns the image of a package. If there is none yet it is made: a
@@ -229,6 +236,9 @@ func (p Package) installation(runtime Resolved) (client.ContainerCreateOptions, 
 		if strings.HasPrefix(name, "-") || strings.ContainsAny(name, " \t\n") {
 			return client.ContainerCreateOptions{}, fmt.Errorf("%q is not the name of a package", name)
 		}
+		if p.Ecosystem == PyPI && strings.Contains(name, "://") && !strings.HasSuffix(name, ".whl") {
+			return client.ContainerCreateOptions{}, fmt.Errorf("%s would be built from its source, which runs it; name a published package or a wheel", name)
+		}
 	}
 	env := []string{"HOME=/tmp", "NPM_CONFIG_CACHE=/tmp/npm", "NPM_CONFIG_UPDATE_NOTIFIER=false", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore"}
 	var command []string
@@ -246,7 +256,7 @@ func (p Package) installation(runtime Resolved) (client.ContainerCreateOptions, 
 		Platform: platform(runtime.Pin.Platform),
 		Config: &container.Config{
 			Image: image, Entrypoint: command[:1], Cmd: command[1:], WorkingDir: "/", User: "0:0",
-			Env: slices.Concat(env, p.Env), Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+			Env: slices.Concat(env, p.settings()), Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 		},
 		HostConfig: &container.HostConfig{
 			Init: &yes, NetworkMode: "bridge", IpcMode: container.IPCModePrivate,
@@ -262,6 +272,57 @@ func (p Package) installation(runtime Resolved) (client.ContainerCreateOptions, 
 		options.Config.Env = append(options.Config.Env, "NODE_EXTRA_CA_CERTS="+at, "PIP_CERT="+at, "SSL_CERT_FILE="+at)
 	}
 	return options, nil
+}
+
+// settings are the variables of the installation. The address of the package's
+// own registry comes before that of the machine, and what pip reads before
+// what only uvx would.
+func (p Package) settings() []string {
+	var settings []string
+	add := func(name, value string) {
+		there := func(v string) bool { return strings.EqualFold(v[:strings.IndexByte(v, '=')], name) }
+		if !slices.ContainsFunc(settings, there) {
+			settings = append(settings, name+"="+value)
+		}
+	}
+	switch {
+	case p.Index == "":
+	case p.Ecosystem == NPM:
+		add("NPM_CONFIG_REGISTRY", p.Index)
+	case p.Ecosystem == PyPI:
+		add("PIP_INDEX_URL", p.Index)
+	}
+	for _, v := range p.Env {
+		name, value, _ := strings.Cut(v, "=")
+		add(name, value)
+	}
+	if p.Ecosystem == PyPI {
+		for _, same := range [][2]string{
+			{"UV_DEFAULT_INDEX", "PIP_INDEX_URL"},
+			{"UV_INDEX_URL", "PIP_INDEX_URL"},
+			{"UV_INSECURE_HOST", "PIP_TRUSTED_HOST"},
+			{"UV_INDEX", "PIP_EXTRA_INDEX_URL"},
+			{"UV_EXTRA_INDEX_URL", "PIP_EXTRA_INDEX_URL"},
+		} {
+			for _, v := range p.Env {
+				if value, ok := strings.CutPrefix(v, same[0]+"="); ok {
+					add(same[1], addresses(value))
+				}
+			}
+		}
+	}
+	return settings
+}
+
+// addresses takes the names away that uvx lets indexes have: "name=address".
+func addresses(indexes string) string {
+	all := strings.Fields(indexes)
+	for i, index := range all {
+		if name, rest, named := strings.Cut(index, "="); named && !strings.ContainsAny(name, ":/") {
+			all[i] = rest
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // finish runs a container to its end, which must be a good one.
@@ -313,17 +374,18 @@ func (p Package) entry(ctx context.Context, e *Engine, id string) (entrypoint []
 	if err != nil {
 		return nil, "", err
 	}
-	version = cmp.Or(pythonVersion(names, p.Name), p.Version)
+	name, _, _ := strings.Cut(p.Name, "[") // without what it has extra
+	version = cmp.Or(pythonVersion(names, name), p.Version)
 	if p.Module != "" {
 		return []string{"python3", "-m", p.Module}, version, nil
 	}
 	var commands []string
-	for _, name := range names {
-		if dir, command := path.Split(name); dir == "bin/" && command != "" {
+	for _, file := range names {
+		if dir, command := path.Split(file); dir == "bin/" && command != "" {
 			commands = append(commands, command)
 		}
 	}
-	command, err := choose(commands, p.Name, p.Command)
+	command, err := choose(commands, name, p.Command)
 	// By way of the interpreter: the script's first line names the one of the
 	// installation.
 	return []string{"python3", path.Join(installRoot, "bin", command)}, version, err

@@ -94,12 +94,33 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// Names that would be options, or several words, are refused.
+// A package is named as its installer takes it.
+func TestPackageString(t *testing.T) {
+	for _, tt := range []struct {
+		p    docker.Package
+		want string
+	}{
+		{docker.Package{Ecosystem: docker.NPM, Name: "@a/b"}, "@a/b"},
+		{docker.Package{Ecosystem: docker.NPM, Name: "@a/b", Version: "1.x"}, "@a/b@1.x"},
+		{docker.Package{Ecosystem: docker.PyPI, Name: "a[b]", Version: "1.2"}, "a[b]==1.2"},
+		{docker.Package{Ecosystem: docker.PyPI, Name: "a", Version: ">=1.2,<2"}, "a>=1.2,<2"},
+		{docker.Package{Ecosystem: docker.PyPI, Name: "a", Version: "~=1.2"}, "a~=1.2"},
+	} {
+		if got := tt.p.String(); got != tt.want {
+			t.Errorf("%+v.String() = %q, want %q", tt.p, got, tt.want)
+		}
+	}
+}
+
+// Names that would be options, or several words, or run while they are
+// installed, are refused.
 func TestInstallRefuses(t *testing.T) {
 	engine := require(t)
 	for _, p := range []docker.Package{
 		{Ecosystem: docker.NPM, Name: "--global", Runtime: probeRef},
 		{Ecosystem: docker.PyPI, Name: "a b", Runtime: probeRef},
+		{Ecosystem: docker.PyPI, Name: "git+https://example.com/a.git", Runtime: probeRef},
+		{Ecosystem: docker.PyPI, Name: "a", With: []string{"b@https://example.com/b.tar.gz"}, Runtime: probeRef},
 		{Ecosystem: "cargo", Name: "a", Runtime: probeRef},
 	} {
 		probeImage(t)

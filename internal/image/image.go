@@ -160,7 +160,7 @@ func (r *Resolver) installer(p plan.Package, install func(context.Context, docke
 	return func(ctx context.Context, _ string, progress func(docker.PullProgress)) (docker.Resolved, error) {
 		return install(ctx, docker.Package{
 			Ecosystem: ecosystem, Name: p.Program.Package, Version: p.Program.Version, With: p.Program.With,
-			Command: p.Program.Binary, Module: p.Program.Module, Runtime: p.Runtime,
+			Command: p.Program.Binary, Module: p.Program.Module, Index: p.Program.Index, Runtime: p.Runtime,
 			Env: env, Certificates: r.Install.Certificates,
 		}, progress)
 	}

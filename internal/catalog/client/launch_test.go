@@ -93,7 +93,13 @@ func TestWithheld(t *testing.T) {
 		},
 		{
 			map[string]any{"command": "uvx", "args": []string{"--index-url", "https://u:hunter2@h/simple", "foo"}},
-			catalog.Server{},
+			catalog.Server{Unsupported: "names a registry of packages with a variable, a password or a token, which is not copied; " +
+				"take it out, and set PIP_INDEX_URL in install.env of the configuration"},
+		},
+		{
+			map[string]any{"command": "npx", "args": []string{"foo"}, "env": map[string]string{"npm_config_registry": "https://hunter2@h"}},
+			catalog.Server{Unsupported: "names a registry of packages with a variable, a password or a token, which is not copied; " +
+				"take it out, and set NPM_CONFIG_REGISTRY in install.env of the configuration"},
 		},
 		{
 			map[string]any{"command": "npx", "args": []string{"git+https://u:hunter2@h/foo.git"}},

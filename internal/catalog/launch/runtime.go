@@ -17,6 +17,15 @@ func (l *launcher) program(p catalog.Program, args []string) {
 		l.unsupported("names its package with a password or token, which is not copied")
 		return
 	}
+	for _, name := range append([]string{p.Package}, p.With...) {
+		if p.Runtime == catalog.UVX && strings.Contains(name, "://") && !strings.HasSuffix(name, ".whl") {
+			l.unsupported("installs %s from its source, which runs it before it is approved; name a published package or a wheel", name)
+			return
+		}
+	}
+	if p.File == "" {
+		l.index(&p)
+	}
 	l.Program = &p
 	l.Command = l.arguments(args)
 	l.Network.Mode = catalog.NetworkFull
@@ -35,6 +44,41 @@ func (l *launcher) program(p catalog.Program, args []string) {
 			l.remark("argument %d names %s on the host, which is mounted there", i+1, folder)
 		}
 	}
+}
+
+// index takes the registry that a package comes from out of the variables, as
+// the installer would read it there; a flag has named it before them. A package
+// of the same name elsewhere may be somebody else's, so what cannot be taken
+// over is not left out.
+func (l *launcher) index(p *catalog.Program) {
+	names := []string{"UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"}
+	if p.Runtime == catalog.NPX {
+		names = []string{"NPM_CONFIG_REGISTRY"}
+	}
+	l.command.Env = slices.DeleteFunc(slices.Clone(l.command.Env), func(v catalog.Variable) bool {
+		known := slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(v.Name, name) })
+		if known && p.Index == "" {
+			p.Index = v.Value
+		}
+		return known
+	})
+	if p.Runtime == catalog.UVX {
+		if name, rest, named := strings.Cut(p.Index, "="); named && !strings.ContainsAny(name, ":/") {
+			p.Index = rest // as uv lets an index have a name
+		}
+	}
+	if refers(p.Index) || isSecret(p.Index) || strings.Contains(p.Index, "@") {
+		l.unsupported("names a registry of packages with a variable, a password or a token, which is not copied; "+
+			"take it out, and set %s in install.env of the configuration", machineIndex(p.Runtime))
+	}
+}
+
+// machineIndex is the variable that names a registry for the whole machine.
+func machineIndex(runtime string) string {
+	if runtime == catalog.NPX {
+		return "NPM_CONFIG_REGISTRY"
+	}
+	return "PIP_INDEX_URL"
 }
 
 func within(child, parent string) bool {
@@ -56,6 +100,7 @@ func flag(args []string, i int) (name, value string, next int) {
 // npx reads "[-y] [-p package]… package[@version] args".
 func (l *launcher) npx(args []string) {
 	var packages []string
+	var index string
 	i := 0
 	for ; i < len(args) && strings.HasPrefix(args[i], "-") && args[i] != "--"; i++ {
 		name, value, next := flag(args, i)
@@ -67,7 +112,10 @@ func (l *launcher) npx(args []string) {
 		case "-p", "--package":
 			packages = append(packages, value)
 			i = next
-		case "--registry", "--userconfig", "--cache", "--prefix":
+		case "--registry":
+			index = value
+			i = next
+		case "--userconfig", "--cache", "--prefix":
 			l.remark("%s is kept out", name)
 			i = next
 		default:
@@ -79,7 +127,7 @@ func (l *launcher) npx(args []string) {
 		i++
 	}
 	rest := args[i:]
-	p := catalog.Program{Runtime: catalog.NPX}
+	p := catalog.Program{Runtime: catalog.NPX, Index: index}
 	switch {
 	case len(packages) > 0 && len(rest) > 0:
 		p.Binary = rest[0]
@@ -180,7 +228,13 @@ func (l *launcher) uvx(args []string) {
 		case "--with":
 			p.With = append(p.With, strings.Split(value, ",")...)
 			i = next
-		case "-p", "--python", "--index-url", "-i", "--index", "--default-index", "--extra-index-url", "--directory", "--env-file", "--prerelease", "--cache-dir", "--refresh-package":
+		case "--index-url", "-i", "--default-index":
+			p.Index = value
+			i = next
+		case "--index", "--extra-index-url":
+			l.remark("%s %s is kept out: set PIP_EXTRA_INDEX_URL in install.env of the configuration if the package comes from there", name, value)
+			i = next
+		case "-p", "--python", "--directory", "--env-file", "--prerelease", "--cache-dir", "--refresh-package":
 			l.remark("%s %s is kept out", name, value)
 			i = next
 		default:

@@ -240,6 +240,7 @@ func writeProgram(m mapping, p catalog.Program) {
 	m.texts("with", p.With)
 	m.text("binary", p.Binary)
 	m.text("module", p.Module)
+	m.text("index", p.Index)
 	m.text("file", p.File)
 	m.text("folder", p.Folder)
 }
