@@ -45,7 +45,7 @@ func TestProgram(t *testing.T) {
 		certificates = ", certificates: /etc/ssl/certs/ca-certificates.crt"
 	}
 	h.config = write("config.yaml", fmt.Sprintf(
-		"catalogs: [%s, %s]\ninstall: {env: {NPM_CONFIG_HTTPS_PROXY: %q, NPM_CONFIG_PROXY: %q}%s}\n", runtimes, desktop, by.URL, by.URL, certificates))
+		"catalogs: [%s, %s]\n"+unhurried+"install: {env: {NPM_CONFIG_HTTPS_PROXY: %q, NPM_CONFIG_PROXY: %q}%s}\n", runtimes, desktop, by.URL, by.URL, certificates))
 	t.Cleanup(func() { uninstall(t, api, "@modelcontextprotocol/server-everything@2026.8.31") })
 
 	h.learn(t, "everything")
@@ -62,7 +62,7 @@ func TestProgram(t *testing.T) {
 	// The same package again: what is installed is used, and needs no network.
 	bare := newHouse(t, "  bare: {program: {runtime: npx, package: \"@modelcontextprotocol/server-everything\", version: 2026.8.31}}\n")
 	bare.config = filepath.Join(filepath.Dir(bare.catalog), "config.yaml")
-	if err := os.WriteFile(bare.config, []byte("catalogs: ["+runtimes+", "+bare.catalog+"]\n"), 0o600); err != nil {
+	if err := os.WriteFile(bare.config, []byte("catalogs: ["+runtimes+", "+bare.catalog+"]\n"+unhurried), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	bare.learn(t, "bare")

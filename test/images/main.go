@@ -20,6 +20,8 @@
 //	faulty              test/servers/faulty, which does what a server must not
 //	web                 test/servers/web, which listens on a port
 //	node                Node.js and npm, in which packages are installed
+//	python              this machine's Python and pip, in which packages are
+//	                    installed; skipped, and said so, where there is none
 //
 // All but the demo, the relay and the gateway are tagged dockgate-test/NAME.
 package main
@@ -71,6 +73,7 @@ func images() []image {
 		{"faulty", "dockgate-test/faulty:latest", faulty},
 		{"web", "dockgate-test/web:latest", web},
 		{"node", "dockgate-test/node:latest", nodeRuntime},
+		{"python", "dockgate-test/python:latest", pythonRuntime},
 	}
 }
 
@@ -99,6 +102,10 @@ func run(ctx context.Context, names []string) (err error) {
 	w := &workshop{dir: dir, arch: version.Arch, built: make(map[string]layer)}
 	for _, i := range wanted {
 		layers, config, err := i.make(ctx, w)
+		if errors.Is(err, errNoPython) {
+			fmt.Printf("%s: not built: %v\n", i.tag, err)
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("image %s: %w", i.tag, err)
 		}

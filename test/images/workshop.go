@@ -267,16 +267,10 @@ func (w *workshop) node(ctx context.Context) (layer, error) {
 		}
 		name, _, _ := strings.Cut(pkg, "@")
 		binary := installed.Path(name, below)
-		entries := append(common(),
-			entry{name: "usr/bin/node", mode: 0o755, source: binary},
-			entry{name: "etc/passwd", mode: 0o644, content: "root:x:0:0:root:/root:/sbin/nologin\nnode:x:1000:1000:node:/data:/sbin/nologin\n"},
-			entry{name: "etc/group", mode: 0o644, content: "root:x:0:\nnode:x:1000:\n"},
-			entry{name: "etc/nsswitch.conf", mode: 0o644, content: "hosts: files dns\n"},
-		)
-		entries = append(entries, certificates()...)
+		entries := append(rootFiles(), entry{name: "usr/bin/node", mode: 0o755, source: binary})
 		libraries, err := loads(ctx, binary)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w\nNode.js needs them (Debian: apt-get install libstdc++6)", err)
 		}
 		for _, library := range libraries {
 			entries = append(entries, entry{name: strings.TrimPrefix(library, "/"), mode: 0o755, source: library})
@@ -285,15 +279,31 @@ func (w *workshop) node(ctx context.Context) (layer, error) {
 	})
 }
 
-// loads returns the paths of the libraries that a binary loads, its loader
+// rootFiles are what a program of this machine expects of a root.
+func rootFiles() []entry {
+	return slices.Concat(common(), certificates(), []entry{
+		{name: "etc/passwd", mode: 0o644, content: "root:x:0:0:root:/root:/sbin/nologin\nnode:x:1000:1000:node:/data:/sbin/nologin\n"},
+		{name: "etc/group", mode: 0o644, content: "root:x:0:\nnode:x:1000:\n"},
+		{name: "etc/nsswitch.conf", mode: 0o644, content: "hosts: files dns\n"},
+	})
+}
+
+// loads returns the paths of the libraries that binaries load, their loader
 // included.
-func loads(ctx context.Context, binary string) ([]string, error) {
-	out, err := exec.CommandContext(ctx, "ldd", binary).CombinedOutput()
+func loads(ctx context.Context, binaries ...string) ([]string, error) {
+	out, err := exec.CommandContext(ctx, "ldd", binaries...).CombinedOutput() //nolint:gosec // files that the caller has found
 	if err != nil {
-		return nil, fmt.Errorf("ldd %s: %w\n%s", binary, err, out)
+		return nil, fmt.Errorf("ldd: %w\n%s", err, out)
 	}
 	if strings.Contains(string(out), "not found") {
-		return nil, fmt.Errorf("libraries of Node.js are missing (Debian: apt-get install libstdc++6):\n%s", out)
+		return nil, fmt.Errorf("libraries are missing:\n%s", out)
 	}
-	return regexp.MustCompile(`/\S+`).FindAllString(string(out), -1), nil
+	var libraries []string
+	for line := range strings.Lines(string(out)) {
+		// Of several binaries, each has its name and a colon before its libraries.
+		if found := regexp.MustCompile(`/\S+`).FindString(line); found != "" && !strings.HasSuffix(found, ":") && !slices.Contains(libraries, found) {
+			libraries = append(libraries, found)
+		}
+	}
+	return libraries, nil
 }
