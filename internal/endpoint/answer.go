@@ -3,11 +3,13 @@ package endpoint
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/dockgate/dockgate/internal/access"
 	"github.com/dockgate/dockgate/internal/gateway"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 )
@@ -25,6 +27,8 @@ type answer struct {
 	era     era
 	// every is how often a stream says that it is there.
 	every time.Duration
+	ctx   context.Context //nolint:containedctx // it says whether the caller may still use the gateway
+	stay  *stay
 
 	mu      sync.Mutex
 	begun   bool
@@ -35,8 +39,10 @@ type answer struct {
 	beat    *time.Timer // nil for what is no stream
 }
 
-func newAnswer(w http.ResponseWriter, visit *gateway.Visit, era era, every time.Duration) *answer {
-	return &answer{w: w, control: http.NewResponseController(w), visit: visit, era: era, every: every}
+// newAnswer returns the answer to a request whose context is of
+// [access.Authenticator.Watch].
+func newAnswer(ctx context.Context, w http.ResponseWriter, visit *gateway.Visit, era era, stay *stay, every time.Duration) *answer {
+	return &answer{w: w, control: http.NewResponseController(w), visit: visit, era: era, every: every, ctx: ctx, stay: stay}
 }
 
 // Header implements [http.ResponseWriter].
@@ -54,7 +60,7 @@ func (a *answer) WriteHeader(status int) {
 
 // begin sends the headers. a.mu is held.
 func (a *answer) begin(status int) {
-	if a.begun || a.ended {
+	if a.begun || a.shut() {
 		return
 	}
 	a.begun, a.status = true, status
@@ -77,7 +83,7 @@ func (a *answer) begin(status int) {
 func (a *answer) Write(p []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.ended {
+	if a.shut() {
 		return 0, http.ErrHandlerTimeout
 	}
 	a.begin(http.StatusOK)
@@ -108,7 +114,7 @@ func (a *answer) FlushError() error {
 	defer a.mu.Unlock()
 	// What was written last goes out with the end of the response, which comes
 	// at once: in one packet, for which the client wakes once.
-	if a.ended || a.last || a.problem != nil {
+	if a.last || a.problem != nil || a.shut() {
 		return nil
 	}
 	a.begin(http.StatusOK)
@@ -120,7 +126,7 @@ func (a *answer) FlushError() error {
 func (a *answer) comment() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.ended {
+	if a.shut() {
 		return
 	}
 	a.bound()
@@ -132,10 +138,55 @@ func (a *answer) comment() {
 	}
 }
 
+// refuse answers what no answer was begun to.
+func (a *answer) refuse(refused refusal) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.shut() {
+		a.begun = true
+		refused.write(a.w)
+	}
+}
+
+// shut reports whether nothing is written any more: the response is complete,
+// or its caller may not use the gateway any more, and is told so where no
+// answer was begun. a.mu is held.
+func (a *answer) shut() bool {
+	if a.ended {
+		return true
+	}
+	denied := denial(a.ctx)
+	if denied == nil {
+		denied = a.stay.denied.Load()
+	}
+	if denied == nil {
+		return false
+	}
+	if a.ended = true; !a.begun {
+		a.begun = true
+		a.w.Header().Del(sessionHeader)
+		refused := refuseCaller(a.w, denied)
+		refused.id = visitID(a.visit)
+		refused.write(a.w)
+	}
+	return true
+}
+
+// denial is why a caller may not use the gateway any more, by what
+// [access.Authenticator.Watch] has returned; nil if they may.
+func denial(watched context.Context) *access.RefusedError {
+	var denied *access.RefusedError
+	if !errors.As(context.Cause(watched), &denied) {
+		return nil
+	}
+	return denied
+}
+
 // end completes the response; nothing is written after it.
 func (a *answer) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.shut()
 	a.ended = true
 	if a.beat != nil {
 		a.beat.Stop()

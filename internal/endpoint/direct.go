@@ -105,7 +105,7 @@ func (e *Endpoint) answer(a *answer, r *http.Request, visit *gateway.Visit) bool
 	if err != nil {
 		refused := badMessage(err)
 		refused.id = visitID(visit)
-		refused.write(a.w)
+		a.refuse(*refused)
 		return true
 	}
 	if !ok {
@@ -114,9 +114,9 @@ func (e *Endpoint) answer(a *answer, r *http.Request, visit *gateway.Visit) bool
 	a.Header().Set("Cache-Control", "no-cache, no-transform")
 	a.Header().Set("Content-Type", "text/event-stream")
 	switch {
-	case m.ID == nil: // who asked has left
+	case m.ID == nil: // who asked has left, or may not be answered
 	case a.era == modern && m.Error != nil && statusOf(m.Error.Code) != 0:
-		refusal{status: statusOf(m.Error.Code), code: m.Error.Code, reason: m.Error.Message, id: m.ID, data: m.Error.Data}.write(a.w)
+		a.refuse(refusal{status: statusOf(m.Error.Code), code: m.Error.Code, reason: m.Error.Message, id: m.ID, data: m.Error.Data})
 	default:
 		a.complete(m)
 	}
@@ -154,6 +154,9 @@ func (a *answer) complete(m jsonrpc.Message) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.shut() {
+		return
+	}
 	header := a.w.Header()
 	header.Set("X-Accel-Buffering", "no")
 	header.Set("X-Content-Type-Options", "nosniff")

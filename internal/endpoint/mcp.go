@@ -58,7 +58,7 @@ func (e *Endpoint) serveMCP(w http.ResponseWriter, r *http.Request) {
 	defer stop()
 	if !listens(visit) {
 		visit.Begun = e.host(visitor, stay)
-		e.pass(w, r.WithContext(ctx), visit)
+		e.pass(w, r.WithContext(ctx), visit, stay)
 		return
 	}
 	stay.leave()
@@ -70,7 +70,7 @@ func (e *Endpoint) serveMCP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	e.pass(w, r.WithContext(ctx), visit)
+	e.pass(w, r.WithContext(ctx), visit, stay)
 }
 
 // afford refuses what is more than a principal may send or have under way.
@@ -108,7 +108,13 @@ func (e *Endpoint) admit(w http.ResponseWriter, r *http.Request) (visitor access
 	}
 	visitor, err := e.Access.Authenticate(r.Context(), r)
 	if err != nil {
-		e.refuseCaller(w, err)
+		e.Logger.Debug("request refused", "err", err)
+		var refused *access.RefusedError
+		if errors.As(err, &refused) {
+			refuseCaller(w, refused).write(w)
+		} else { // the request has ended
+			busy(w, http.StatusServiceUnavailable, "1", "the caller was not checked").write(w)
+		}
 		return visitor, nil, false
 	}
 	if r.Method == http.MethodGet { // it waits for news, see listen
@@ -122,17 +128,11 @@ func (e *Endpoint) admit(w http.ResponseWriter, r *http.Request) (visitor access
 }
 
 // refuseCaller says why somebody may not use the gateway.
-func (e *Endpoint) refuseCaller(w http.ResponseWriter, err error) {
-	e.Logger.Debug("request refused", "err", err)
-	var refused *access.RefusedError
-	if !errors.As(err, &refused) { // the request has ended
-		busy(w, http.StatusServiceUnavailable, "1", "the caller was not checked").write(w)
-		return
-	}
+func refuseCaller(w http.ResponseWriter, refused *access.RefusedError) refusal {
 	if refused.Challenge != "" {
 		w.Header().Set("WWW-Authenticate", refused.Challenge)
 	}
-	refusal{status: refused.Status, code: jsonrpc.CodeInvalidRequest, reason: refused.Reason}.write(w)
+	return refusal{status: refused.Status, code: jsonrpc.CodeInvalidRequest, reason: refused.Reason}
 }
 
 // visit reads what a request brings.
@@ -185,7 +185,7 @@ func visitID(visit *gateway.Visit) json.RawMessage {
 }
 
 // pass answers a request, or hands it to the SDK.
-func (e *Endpoint) pass(w http.ResponseWriter, r *http.Request, visit *gateway.Visit) {
+func (e *Endpoint) pass(w http.ResponseWriter, r *http.Request, visit *gateway.Visit, stay *stay) {
 	era := eraOf(r, visit)
 	refused := e.check(w, r, visit, era)
 	if refused == nil && r.Method == http.MethodPost && era == legacy {
@@ -197,7 +197,7 @@ func (e *Endpoint) pass(w http.ResponseWriter, r *http.Request, visit *gateway.V
 		refused.write(w)
 		return
 	}
-	a := newAnswer(w, visit, era, e.Limits.KeepAlive)
+	a := newAnswer(r.Context(), w, visit, era, stay, e.Limits.KeepAlive)
 	defer a.end()
 	if direct(r, visit, era) && e.answer(a, r, visit) {
 		return

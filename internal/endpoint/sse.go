@@ -51,7 +51,7 @@ func (e *Endpoint) openPair(w http.ResponseWriter, r *http.Request, visitor acce
 	defer leave()
 	watched, stop := e.Access.Watch(r.Context(), visitor)
 	defer stop()
-	a := newAnswer(w, &gateway.Visit{}, legacy, e.Limits.KeepAlive)
+	a := newAnswer(watched, w, &gateway.Visit{}, legacy, &stay{}, e.Limits.KeepAlive)
 	defer a.end()
 	ctx, done := e.wait(watched, a)
 	defer done()

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/dockgate/dockgate/internal/access"
 )
@@ -14,6 +15,9 @@ import (
 type stay struct {
 	accounts *accounts
 	account  *account
+	// denied is why the caller may not use the gateway any more, once that was
+	// seen by a call.
+	denied atomic.Pointer[access.RefusedError]
 
 	// The rest is guarded by the lock of the accounts.
 	open  int // what it takes while its HTTP request is open
@@ -82,7 +86,10 @@ func (e *Endpoint) host(visitor access.Visitor, s *stay) func(giveUp func()) (en
 	return func(giveUp func()) func() {
 		left := s.begin()
 		watched, stop := e.Access.Watch(context.Background(), visitor)
-		unhook := context.AfterFunc(watched, giveUp)
+		unhook := context.AfterFunc(watched, func() {
+			s.denied.Store(denial(watched)) // before there can be an answer that says it was given up
+			giveUp()
+		})
 		return func() { unhook(); stop(); left() }
 	}
 }

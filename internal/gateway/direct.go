@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -116,9 +115,6 @@ func (g *Gateway) directInSession(ctx context.Context, v *Visit, id sdkjsonrpc.I
 	case answer := <-answered:
 		return answer, true, nil
 	case <-ctx.Done():
-		if !errors.Is(context.Cause(ctx), context.Canceled) { // the caller's token was taken back
-			cancel()
-		}
 		return jsonrpc.Message{}, true, nil
 	}
 }
