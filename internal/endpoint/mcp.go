@@ -188,7 +188,7 @@ func visitID(visit *gateway.Visit) json.RawMessage {
 func (e *Endpoint) pass(w http.ResponseWriter, r *http.Request, visit *gateway.Visit, stay *stay) {
 	era := eraOf(r, visit)
 	refused := e.check(w, r, visit, era)
-	if refused == nil && r.Method == http.MethodPost && era == legacy {
+	if refused == nil && era == legacy && r.Method != http.MethodDelete {
 		refused = e.enter(r, visit)
 	}
 	defer visit.Release()

@@ -2,11 +2,9 @@ package endpoint_test
 
 import (
 	"bufio"
-	"context"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -87,22 +85,6 @@ func TestSSEOfAnother(t *testing.T) {
 		check(t, response.Body.Close())
 		if response.StatusCode != tt.want {
 			t.Errorf("%s: POST = %s, want %d", tt.name, response.Status, tt.want)
-		}
-	}
-}
-
-// A session that nobody uses ends.
-func TestSessionTimeout(t *testing.T) {
-	f := open(t, options{limits: endpoint.Limits{SessionTimeout: time.Millisecond}}, echoing())
-	session := f.begin(t)
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		response := f.ask(t, context.WithoutCancel(t.Context()), http.MethodGet, "", session...)
-		check(t, response.Body.Close())
-		if response.StatusCode == http.StatusNotFound {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("GET of a session unused for long = %s, want 404", response.Status)
 		}
 	}
 }

@@ -18,7 +18,8 @@ func (g *Gateway) during(ctx context.Context, method string, req mcp.Request) (c
 	over := func() { unheard(); cancel(); ended(); release() }
 	if s.visited {
 		gone := s.attendance.attend(req)
-		return ctx, func() { gone(); over() }
+		s.attendance.enter() // for itself: it may take longer than the HTTP request
+		return ctx, func() { s.attendance.leave(); gone(); over() }
 	}
 	if method != "subscriptions/listen" || v == nil || v.Ending == nil {
 		return ctx, over
