@@ -142,7 +142,7 @@ func (own executeFlags) execute(ctx context.Context, cmd *cobra.Command, d *daem
 	}
 	client := call.Client{
 		Principal: principal.Local, Session: fmt.Sprintf("command-%d", os.Getpid()), Via: "command line",
-		Person: personAtTerminal(cmd, d.Logger), ApprovalWait: time.Duration(d.Config.Approval.Wait),
+		Person: personAtTerminal(cmd, d.Logger, ref.Server), ApprovalWait: time.Duration(d.Config.Approval.Wait),
 		Waiting:  func(text string) { tell(cmd, "%s", clean(text)) },
 		Progress: func(params json.RawMessage) { own.progress(cmd, params) },
 	}
@@ -182,10 +182,14 @@ type envelope struct {
 const thinking = 10 * time.Minute
 
 // personAtTerminal is the person who runs the command, if there is a terminal.
-func personAtTerminal(cmd *cobra.Command, logger *slog.Logger) approval.Person {
+// Else it is said, while the call waits, how to answer from another one; that
+// nobody did is what the call ends with.
+func personAtTerminal(cmd *cobra.Command, logger *slog.Logger, server string) approval.Person {
 	c, err := openConsole("execute")
 	if err != nil {
-		return approval.Person{Tell: func(_ context.Context, text string) { tell(cmd, "%s", clean(text)) }}
+		return approval.Person{Tell: func(context.Context, string) {
+			tell(cmd, "to answer in another terminal: dockgate approve %s", quote(server))
+		}}
 	}
 	if err := c.Close(); err != nil {
 		logger.Debug("close terminal", "err", err)

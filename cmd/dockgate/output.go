@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -45,17 +46,27 @@ const columnGap = 3
 
 // writeTable writes rows below a header, in columns.
 func writeTable(w io.Writer, header []string, rows [][]string) error {
-	columns := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
+	var table bytes.Buffer
+	columns := tabwriter.NewWriter(&table, 0, 0, columnGap, ' ', 0)
 	for _, row := range append([][]string{header}, rows...) {
 		cells := make([]string, len(row))
 		for i, cell := range row {
 			cells[i] = clean(cell)
 		}
-		if _, err := fmt.Fprintln(columns, strings.TrimRight(strings.Join(cells, "\t"), "\t")); err != nil {
+		if _, err := fmt.Fprintln(columns, strings.Join(cells, "\t")); err != nil {
 			return err
 		}
 	}
-	return columns.Flush()
+	if err := columns.Flush(); err != nil {
+		return err
+	}
+	// A column goes on only where every row has it, so empty cells stay until now.
+	for line := range strings.Lines(table.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // shortenLast cuts the last column of a table, so that its lines fit width.

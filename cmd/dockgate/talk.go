@@ -2,16 +2,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"strings"
+
+	"github.com/dockgate/dockgate/internal/docker"
 )
 
 // A talk is the log of a command that a person runs: warnings, in the form
 // that errors have. Who reads a log wants times and keys; a person wants to
-// know what is wrong. Groups are not shown.
+// know what is wrong. Groups are not shown, nor that the engine does not
+// answer: a command that needs it ends with that.
 type talk struct {
 	out   io.Writer
 	attrs []slog.Attr
@@ -42,6 +46,11 @@ func (t talk) Handle(_ context.Context, r slog.Record) error {
 	for _, a := range attrs {
 		if a.Key == "err" {
 			cause = ": " + a.Value.String()
+			failed, _ := a.Value.Any().(error)
+			var down *docker.EngineError
+			if errors.As(failed, &down) {
+				return nil
+			}
 		} else {
 			about = append(about, a.Key+" "+a.Value.String())
 		}

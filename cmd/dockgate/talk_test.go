@@ -2,9 +2,12 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/dockgate/dockgate/internal/docker"
 )
 
 func TestTalk(t *testing.T) {
@@ -17,6 +20,9 @@ func TestTalk(t *testing.T) {
 		{func() { log.Info("state") }, ""},
 		{func() { log.Warn("plain") }, "dockgate: warning: plain\n"},
 		{func() { log.Warn("sweep failed", "err", errors.New("no engine\nhere")) }, "dockgate: warning: sweep failed: no engine\uFFFDhere\n"},
+		{func() {
+			log.Warn("sweep failed", "err", fmt.Errorf("sweep: %w", &docker.EngineError{Host: "unix:///x", Err: errors.New("gone")}))
+		}, ""},
 		{
 			func() { log.With("server", "git").Error("left behind", "err", errors.New("busy"), "container", "1a") },
 			"dockgate: warning: left behind (server git, container 1a): busy\n",
