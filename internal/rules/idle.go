@@ -33,7 +33,10 @@ func (r Rules) Idle(tools iter.Seq2[string, tool.Definition]) []Idle {
 // A usage is what a rule was good for.
 type usage struct {
 	matched, decided bool
-	fitted           []bool // by pattern
+	// told is whether a tool that the rule is for says anything of itself. What
+	// tools say is known once their server has run, and not from a catalog.
+	told   bool
+	fitted []bool // by pattern
 }
 
 func (l layer) idle(tools iter.Seq2[string, tool.Definition]) []Idle {
@@ -56,6 +59,8 @@ func (l layer) idle(tools iter.Seq2[string, tool.Definition]) []Idle {
 		case rule.Server != "" && !servers[rule.Server]:
 			say("no tool of a server %q is known", rule.Server)
 			continue
+		case !u.matched && !rule.Annotations.zero() && !u.told:
+			continue // nobody can tell yet
 		case !u.matched:
 			say("matches no known tool")
 			continue
@@ -77,6 +82,7 @@ func (l layer) use(s subject, used []usage) {
 	for i := range l.rules {
 		rule := &l.rules[i]
 		if rule.Server == "" || rule.Server == s.server {
+			used[i].told = used[i].told || !s.claims().zero()
 			for j := range rule.patterns {
 				used[i].fitted[j] = used[i].fitted[j] || rule.patterns[j].fits(&s)
 			}
