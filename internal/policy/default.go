@@ -17,7 +17,8 @@ import (
 // BuiltIn is where a [Setting] comes from that nobody has made.
 const BuiltIn = "built-in"
 
-// Defaults are the settings of a configuration that says nothing.
+// Defaults are the settings of a configuration that says nothing, but for those
+// of the endpoint (http), which the package of that name has.
 func Defaults() []Setting {
 	var all []Setting
 	add := func(key string, value any) { all = append(all, Setting{Key: key, Value: value, From: BuiltIn}) }
@@ -28,28 +29,31 @@ func Defaults() []Setting {
 	add("expose", strings.Split(join(DefaultExpose()), ", "))
 	add("prefix", string(gateway.PrefixServer))
 	add("approval.mode", string(approval.ModeAsk))
-	add("approval.wait", brief(approval.DefaultWait))
+	add("approval.wait", Brief(approval.DefaultWait))
 	add("approval.scripted", false)
 	add("limits.memory", size(sandbox.DefaultMemory))
 	add("limits.cpus", sandbox.DefaultCPUs)
 	add("limits.pids", sandbox.DefaultPIDs)
 	add("limits.shm", size(sandbox.DefaultShm))
 	add("limits.tmp", size(sandbox.DefaultTmp))
-	add("timeouts.start", brief(fleet.DefaultStart))
-	add("timeouts.list", brief(fleet.DefaultList))
-	add("timeouts.call", brief(fleet.DefaultCall))
-	add("timeouts.call_max", brief(fleet.DefaultCallMax))
-	add("timeouts.idle", brief(fleet.DefaultIdle))
-	add("timeouts.stop", brief(sandbox.DefaultStop))
+	add("timeouts.start", Brief(fleet.DefaultStart))
+	add("timeouts.list", Brief(fleet.DefaultList))
+	add("timeouts.call", Brief(fleet.DefaultCall))
+	add("timeouts.call_max", Brief(fleet.DefaultCallMax))
+	add("timeouts.idle", Brief(fleet.DefaultIdle))
+	add("timeouts.stop", Brief(sandbox.DefaultStop))
 	add("quotas.max_running", DefaultMaxRunning)
 	add("quotas.max_remote", DefaultMaxRemote)
-	add("patience", brief(call.DefaultPatience))
+	for _, unbounded := range []string{"max_memory_per_server", "max_total_memory", "max_call"} {
+		add("quotas."+unbounded, "none")
+	}
+	add("patience", Brief(call.DefaultPatience))
 	add("relay", DefaultRelay)
 	add("lists.servers", gateway.DefaultServers)
 	add("lists.tools", gateway.DefaultTools)
 	add("lists.tools_per_server", upstream.DefaultEntries)
 	add("lists.ttl", "0s")
-	add("share.idle", brief(DefaultShareIdle))
+	add("share.idle", Brief(DefaultShareIdle))
 	add("anticipate", true)
 	add("discovery.enabled", true)
 	add("discovery.cache.enabled", true)
@@ -57,8 +61,8 @@ func Defaults() []Setting {
 	return all
 }
 
-// brief is a duration without the parts that are zero.
-func brief(d time.Duration) string {
+// Brief is a duration without the parts that are zero.
+func Brief(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

@@ -153,7 +153,7 @@ func (s *Setup) Log(ctx context.Context, logger *slog.Logger) {
 // Settings is the configuration as it holds: what is built in, what the user
 // has written, and what the project has narrowed, sorted by key.
 func (s *Setup) Settings() []policy.Setting {
-	all := policy.Defaults()
+	all := defaults()
 	set := func(one policy.Setting) {
 		if i := slices.IndexFunc(all, func(have policy.Setting) bool { return have.Key == one.Key }); i >= 0 {
 			all[i] = one
