@@ -171,7 +171,7 @@ func findClient(name string) (client.Client, error) {
 	c, err := client.Find(name)
 	var unknown *client.UnknownError
 	if errors.As(err, &unknown) {
-		return c, fmt.Errorf("%w; the nearest are %s", err, strings.Join(catalog.Nearest(name, unknown.Known), ", "))
+		return c, fmt.Errorf("%w; nearest: %s", err, strings.Join(catalog.Nearest(name, unknown.Known), ", "))
 	}
 	return c, err
 }

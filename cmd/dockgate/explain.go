@@ -58,7 +58,7 @@ func unlisted(ref tool.Ref, items []meta.Item) string {
 	}
 	text := ref.Server + " has listed no such tool"
 	if near := catalog.Nearest(ref.Name, names); len(near) > 0 {
-		text += "; the nearest are " + strings.Join(near, ", ")
+		text += "; nearest: " + strings.Join(near, ", ")
 	}
 	return text + "; it is explained by its name"
 }

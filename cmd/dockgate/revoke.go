@@ -67,7 +67,7 @@ func (e *notApprovedError) Error() string {
 	if len(e.nearest) == 0 {
 		return fmt.Sprintf("server %q is not approved; none is", e.name)
 	}
-	return fmt.Sprintf("server %q is not approved; the nearest that are: %s", e.name, join(e.nearest))
+	return fmt.Sprintf("server %q is not approved; nearest of those that are: %s", e.name, join(e.nearest))
 }
 
 // Hint says where approvals are listed.

@@ -207,7 +207,7 @@ func TestUnknownTool(t *testing.T) {
 		var unknown *call.UnknownItemError
 		for range 3 { // the first has to start the server to know
 			err := w.failure(request("git", "ecko"), call.CodeToolNotFound)
-			if !errors.As(err, &unknown) || err.Error() != `server "git" has no tool "ecko"; nearest: echo, other; it has: echo, other` {
+			if !errors.As(err, &unknown) || err.Error() != `server "git" has no tool "ecko"; nearest: echo; it has: echo, other` {
 				t.Errorf("Do() = %v, want the nearest", err)
 			}
 			w.stop("git")
@@ -216,7 +216,7 @@ func TestUnknownTool(t *testing.T) {
 		if len(w.calls()) > 0 {
 			t.Errorf("the server got %v, want nothing", w.calls())
 		}
-		if err := w.failure(request("gitt", "echo"), call.CodeToolNotFound); !strings.Contains(err.Error(), "the nearest are git") {
+		if err := w.failure(request("gitt", "echo"), call.CodeToolNotFound); !strings.Contains(err.Error(), "nearest: git") {
 			t.Errorf("Do() = %v, want the nearest server", err)
 		}
 	})

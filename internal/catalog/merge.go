@@ -101,7 +101,7 @@ func (e *UnknownServerError) Error() string {
 	if len(e.Nearest) == 0 {
 		return fmt.Sprintf("unknown server %q: the catalog is empty", e.Name)
 	}
-	return fmt.Sprintf("unknown server %q; the nearest are %s", e.Name, strings.Join(e.Nearest, ", "))
+	return fmt.Sprintf("unknown server %q; nearest: %s", e.Name, strings.Join(e.Nearest, ", "))
 }
 
 // Hint says where all names are listed.

@@ -86,9 +86,9 @@ servers: {github: {image: a}, gitlab: {image: a}, postgres: {image: a}, brightda
 		name string
 		want []string
 	}{
-		{"githbu", []string{"github", "gitlab", "postgres"}},
-		{"PostgreSQL", []string{"postgres", "github", "gitlab"}},
-		{"serp", []string{"brightdata-serp", "github", "gitlab"}},
+		{"githbu", []string{"github", "gitlab"}},
+		{"PostgreSQL", []string{"postgres"}},
+		{"serp", []string{"brightdata-serp"}},
 	}
 	for _, tt := range tests {
 		_, err := merged.Server(tt.name)
@@ -101,7 +101,7 @@ servers: {github: {image: a}, gitlab: {image: a}, postgres: {image: a}, brightda
 		}
 	}
 	_, err := merged.Server("githbu")
-	if want := `unknown server "githbu"; the nearest are github, gitlab, postgres`; err.Error() != want {
+	if want := `unknown server "githbu"; nearest: github, gitlab`; err.Error() != want {
 		t.Errorf("Server(githbu) = %v, want %s", err, want)
 	}
 	empty, _ := catalog.Merge()

@@ -89,7 +89,7 @@ func (e *InactiveError) Error() string {
 	if len(e.Active) == 0 {
 		return fmt.Sprintf("server %q is not active; none is", e.Server)
 	}
-	return fmt.Sprintf("server %q is not active; the nearest that are: %s",
+	return fmt.Sprintf("server %q is not active; nearest of those that are: %s",
 		e.Server, strings.Join(catalog.Nearest(e.Server, e.Active), ", "))
 }
 

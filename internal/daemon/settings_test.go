@@ -202,7 +202,7 @@ func TestDeactivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := d.Deactivate(t.Context(), principal.Local, "nots")
-	if want := `server "nots" is not active; the nearest that are: notes`; err == nil || err.Error() != want {
+	if want := `server "nots" is not active; nearest of those that are: notes`; err == nil || err.Error() != want {
 		t.Errorf("Deactivate(nots) = %v, want %s", err, want)
 	}
 	if err := d.Deactivate(t.Context(), principal.Local, "notes"); err != nil {

@@ -207,7 +207,7 @@ func TestOwnToolsMistakes(t *testing.T) {
 	}{
 		{"mcp_find", map[string]any{}, "query is empty"},
 		{"mcp_find", map[string]any{"query": 1}, "mcp_find"},
-		{"mcp_add", map[string]any{"name": "onne"}, "nearest are one"},
+		{"mcp_add", map[string]any{"name": "onne"}, "nearest: one"},
 		{"mcp_add", map[string]any{"name": "one", "config": map[string]any{"x": 1}}, "x"},
 		{"mcp_remove", map[string]any{"name": "one"}, "not active"},
 		{"execute_tool", map[string]any{"tool": "x"}, "server is missing"},

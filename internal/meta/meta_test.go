@@ -221,7 +221,7 @@ func TestListTools(t *testing.T) {
 		{map[string]any{"server": 1}, "VALIDATION_ERROR", "server is a JSON number, want text"},
 		{map[string]any{"server": "one", "includeDisabled": "yes"}, "VALIDATION_ERROR", "includeDisabled is a JSON string, want true or false"},
 		{map[string]any{"server": "one", "all": true}, "VALIDATION_ERROR", `unknown field "all"`},
-		{map[string]any{"server": "onne"}, "TOOL_NOT_FOUND", `unknown server "onne"; the nearest are one`},
+		{map[string]any{"server": "onne"}, "TOOL_NOT_FOUND", `unknown server "onne"; nearest: one`},
 	} {
 		if f := v.fails("list_tools", tt.arguments); f.Error.Code != tt.code || !strings.Contains(f.Error.Message, tt.message) {
 			t.Errorf("list_tools(%v) = %+v, want %s, %s", tt.arguments, f.Error, tt.code, tt.message)
@@ -300,7 +300,7 @@ func TestExecute(t *testing.T) {
 		{execute("create_issue", "text"), "VALIDATION_ERROR", "arguments is not an object"},
 		{map[string]any{"tool": "create_issue"}, "VALIDATION_ERROR", "server is missing"},
 		{map[string]any{"server": "one"}, "VALIDATION_ERROR", "tool is missing"},
-		{map[string]any{"server": "onne", "tool": "x"}, "TOOL_NOT_FOUND", "the nearest are one"},
+		{map[string]any{"server": "onne", "tool": "x"}, "TOOL_NOT_FOUND", "nearest: one"},
 	} {
 		f := v.fails("execute_tool", tt.arguments)
 		if f.Error.Code != tt.code || !strings.Contains(f.Error.Message, tt.mentioned) {

@@ -102,7 +102,9 @@ func (e *UnresolvedError) Error() string {
 }
 
 // Hint says how it is resolved.
-func (e *UnresolvedError) Hint() string { return "resolve it, and pull it if it is not on the engine, with: dockgate update " + e.Server }
+func (e *UnresolvedError) Hint() string {
+	return "resolve it, and pull it if it is not on the engine, with: dockgate update " + e.Server
+}
 
 // An UnsupportedError is an entry that cannot run.
 type UnsupportedError struct{ Server, Reason string }

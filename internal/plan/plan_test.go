@@ -142,7 +142,7 @@ func TestRefusals(t *testing.T) {
 		kind   any
 		want   string
 	}{
-		{"gitt", &unknown, `unknown server "gitt"; the nearest are git, gitlab, away`},
+		{"gitt", &unknown, `unknown server "gitt"; nearest: git`},
 		{"later", &unsupported, `server "later" cannot be run: needs the npm package later`},
 		{"git", &settings, `server "git": setting "mode" is required`},
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // Nearest returns the candidates that are most like name, at most three, the
-// likeliest first.
+// likeliest first. The first is there however far off it is; others only if
+// less than about half of the name would have to change.
 func Nearest(name string, candidates []string) []string { return nearest(name, candidates, 3) }
 
 // nearest returns the candidates that are most like name, at most limit of
@@ -20,23 +21,27 @@ func nearest(name string, candidates []string, limit int) []string {
 	type scored struct {
 		name     string
 		distance int
+		edits    int
 	}
 	wanted := strings.ToLower(name)
 	all := make([]scored, 0, len(candidates))
 	for _, candidate := range candidates {
 		lower := strings.ToLower(candidate)
-		distance := edits(wanted, lower)
+		changes := edits(wanted, lower)
+		distance := changes
 		if wanted != "" && (strings.Contains(lower, wanted) || strings.Contains(wanted, lower)) {
 			distance = min(distance, 1)
 		}
-		all = append(all, scored{candidate, distance})
+		all = append(all, scored{candidate, distance, changes})
 	}
 	slices.SortFunc(all, func(a, b scored) int {
-		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.edits, b.edits), cmp.Compare(a.name, b.name))
 	})
 	names := make([]string, 0, limit)
-	for _, s := range all[:min(limit, len(all))] {
-		names = append(names, s.name)
+	for i, s := range all[:min(limit, len(all))] {
+		if i == 0 || s.distance <= (len(wanted)+1)/2 {
+			names = append(names, s.name)
+		}
 	}
 	return names
 }
