@@ -3,7 +3,6 @@ package call
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -11,13 +10,11 @@ import (
 	"github.com/dockgate/dockgate/internal/access"
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/audit"
-	"github.com/dockgate/dockgate/internal/era"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/tool"
-	"github.com/dockgate/dockgate/internal/upstream"
 )
 
 // Question returns what a person is asked before a planned server may start.
@@ -77,7 +74,7 @@ func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan, wait fun
 	if r.Method != methodCallTool {
 		return nil
 	}
-	offer, _, err := c.Offer(ctx, made)
+	offer, err := c.offered(ctx, r, made)
 	if err != nil {
 		return err
 	}
@@ -105,124 +102,6 @@ func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan, wait fun
 		return err
 	}
 	return c.Book.RequireTool(ctx, Question(r.Principal, made), listed.Definition, c.approver(r), patience)
-}
-
-// Offer returns what a planned server offered when it ran last; ok is false
-// if it never ran with this plan.
-func (c *Caller) Offer(ctx context.Context, made plan.Plan) (offer inventory.Offer, ok bool, err error) {
-	era, err := c.Offers.Era(ctx, made.Spec.Program())
-	if err != nil || era == "" {
-		return inventory.Offer{}, false, err
-	}
-	return c.Offers.Offer(ctx, OfferKey(made, era))
-}
-
-// Renewed returns when a planned server was last asked what it offers; zero if
-// it never was.
-func (c *Caller) Renewed(ctx context.Context, made plan.Plan) (time.Time, error) {
-	offer, ok, err := c.Offer(ctx, made)
-	if err != nil || !ok {
-		return time.Time{}, err
-	}
-	era, err := c.Offers.Era(ctx, made.Spec.Program())
-	if at := c.Offers.Renewed(OfferKey(made, era)); at.After(offer.Taken) {
-		return at, err
-	}
-	return offer.Taken, err
-}
-
-// Preload reads what planned servers offered into memory, in one query.
-func (c *Caller) Preload(ctx context.Context, plans map[string]plan.Plan) error {
-	var wanted []inventory.Key
-	for _, made := range plans {
-		era, err := c.Offers.Era(ctx, made.Spec.Program())
-		if err != nil {
-			return err
-		}
-		if era != "" {
-			wanted = append(wanted, OfferKey(made, era))
-		}
-	}
-	return c.Offers.Load(ctx, wanted)
-}
-
-// OfferKey is what the offer of a planned server is kept under.
-func OfferKey(made plan.Plan, era string) inventory.Key {
-	return inventory.Key{Spec: made.Digest, Capabilities: fleet.Capabilities, Era: era}
-}
-
-// listed keeps what a server offers and pins its tools: the first listing by
-// the approval of the server, what is new or changed later by its own.
-func (c *Caller) listed(ctx context.Context, r Request, made plan.Plan, info upstream.Info, offer upstream.Offer) error {
-	for _, reason := range offer.Refused {
-		c.Logger.WarnContext(ctx, "tool left out", "server", r.Server, "err", reason)
-	}
-	for _, reason := range offer.Missing {
-		c.Logger.WarnContext(ctx, "list left out", "server", r.Server, "err", reason)
-	}
-	for _, list := range offer.Cut {
-		c.Logger.WarnContext(ctx, "list is too long and was cut", "server", r.Server, "list", list)
-	}
-	tools := c.named(ctx, r, offer.Tools)
-	held, err := c.Book.Pin(ctx, Question(r.Principal, made), tools)
-	if err != nil {
-		return err
-	}
-	for _, change := range held {
-		c.Logger.InfoContext(ctx, "tool is held until it is approved", "server", r.Server, "tool", change.Name)
-	}
-	var instructions json.RawMessage
-	if info.Instructions != "" {
-		if instructions, err = json.Marshal(info.Instructions); err != nil {
-			return err
-		}
-	}
-	spoken, err := c.Offers.Era(ctx, made.Spec.Program()) // the fleet has just kept it
-	if err != nil {
-		return err
-	}
-	_, err = c.Offers.Put(ctx, OfferKey(made, spoken), inventory.Offer{
-		Tools:   inventory.NewTools(tools),
-		Prompts: offer.Prompts, Resources: offer.Resources, Templates: offer.Templates,
-		Capabilities: info.Capabilities, Info: info.Server, Instructions: instructions,
-		Taken: time.Now(),
-	})
-	return err
-}
-
-// unlisted lets a server that cannot say what it offers go on with what it
-// offered before, which is marked; without that it gives the reason back.
-func (c *Caller) unlisted(ctx context.Context, r Request, made plan.Plan, reason error) error {
-	spoken, err := c.Offers.Era(ctx, made.Spec.Program())
-	if err != nil {
-		return err
-	}
-	kept, err := c.Offers.Stale(ctx, OfferKey(made, spoken), cut(reason.Error()))
-	if err != nil || !kept {
-		return cmp.Or(err, reason)
-	}
-	c.Logger.WarnContext(ctx, "keeping the old list", "server", r.Server, "err", reason)
-	return nil
-}
-
-// named returns the tools without those that repeat a name: a name stands for
-// one tool, the first.
-func (c *Caller) named(ctx context.Context, r Request, listed []tool.Definition) []tool.Definition {
-	seen := make(map[string]bool, len(listed))
-	tools := make([]tool.Definition, 0, len(listed))
-	for _, definition := range listed {
-		if seen[definition.Name] {
-			c.Logger.WarnContext(ctx, "tool left out, its name is taken", "server", r.Server, "tool", definition.Name)
-			continue
-		}
-		seen[definition.Name] = true
-		if era.NeedsTasks(definition.JSON) {
-			c.Logger.WarnContext(ctx, "tool left out, it can be called as a task only", "server", r.Server, "tool", definition.Name)
-			continue
-		}
-		tools = append(tools, definition)
-	}
-	return tools
 }
 
 // unknownTool names the tools that there are, as far as rules enable them.

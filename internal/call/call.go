@@ -47,8 +47,9 @@ type Client struct {
 	// generation asks before it has a result.
 	Modern, Rounds bool
 	// Capabilities and LogLevel are what a server of that generation is told of
-	// the client; nil and empty for nothing.
-	// A server of the other generation is told of LogLevel alone.
+	// the client; nil and empty for nothing. A server of the other generation is
+	// told of LogLevel alone, unless its containers are kept apart by what
+	// clients can do.
 	Capabilities json.RawMessage
 	LogLevel     string
 	// Log, if not nil, gets the params of a server's log messages during the
@@ -92,6 +93,7 @@ type Request struct {
 	Arguments json.RawMessage
 
 	until time.Time // the end of the client's patience; zero is none
+	told  string    // the capabilities that the server is told of; "" if not decided yet
 }
 
 // A Recorder is the audit record.
@@ -288,6 +290,7 @@ func (c *Caller) admit(ctx, patient context.Context, r Request) (order fleet.Ord
 	if err := c.approved(ctx, r, made); err != nil {
 		return order, nil, err
 	}
+	r.told = c.told(ctx, r, made)
 	order = c.order(ctx, r, made)
 	if !c.Fleet.Runs(order) {
 		if err := c.known(ctx, r, made); err != nil {
@@ -320,8 +323,11 @@ func (c *Caller) present(ctx context.Context, r Request) (plan.Plan, error) {
 
 // order is what the fleet gets.
 func (c *Caller) order(ctx context.Context, r Request, made plan.Plan) fleet.Order {
+	if r.told == "" {
+		r.told = c.told(ctx, r, made)
+	}
 	order := fleet.Order{
-		Spec: made.Spec, Digest: made.Digest, Owner: r.Principal.ID, From: r.from(), Era: r.era(),
+		Spec: made.Spec, Digest: made.Digest, Owner: r.Principal.ID, From: r.from(), Era: r.era(), Capabilities: r.told,
 		Limits: fleet.Limits{
 			Start: made.Entry.Timeouts.Start, List: made.Entry.Timeouts.List, Idle: made.Entry.Timeouts.Idle,
 			Call: made.Entry.Timeouts.Call, CallMax: made.Entry.Timeouts.CallMax, MaxCall: c.MaxCall,
@@ -339,7 +345,7 @@ func (c *Caller) order(ctx context.Context, r Request, made plan.Plan) fleet.Ord
 		order.Scope = r.Principal.ID
 	case catalog.PerSession:
 		order.Scope = r.SessionScope()
-	case catalog.Shared:
+	case catalog.Shared, catalog.PerCapabilities:
 	}
 	if c.Fleet.Asks(r.Server) { // nobody could know whom it means
 		order.Scope = r.SessionScope()

@@ -79,7 +79,7 @@ func (c *Caller) enabled(ctx context.Context, r Request, made plan.Plan) (confir
 	if r.Method != methodCallTool || set.Empty() {
 		return "", nil
 	}
-	offer, _, err := c.Offer(ctx, made)
+	offer, err := c.offered(ctx, r, made)
 	if err != nil {
 		return "", err
 	}

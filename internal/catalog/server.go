@@ -402,6 +402,10 @@ const (
 	Shared       Isolation = "shared"
 	PerPrincipal Isolation = "principal"
 	PerSession   Isolation = "session"
+	// PerCapabilities is one for all callers whose clients can be asked the
+	// same things. Its server is told of these; others are told of everything,
+	// and refused what a client cannot be asked.
+	PerCapabilities Isolation = "capabilities"
 )
 
 // A ToolSnapshot is what a catalog says of a tool before it ever ran.

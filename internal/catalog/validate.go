@@ -48,8 +48,8 @@ func (s Server) problems() Problems {
 	}
 	v.hosts()
 	v.places("tmpfs", s.Tmpfs)
-	if !slices.Contains([]Isolation{"", Shared, PerPrincipal, PerSession}, s.Isolation) {
-		v.report("isolation", "is %q, want shared, principal or session", s.Isolation)
+	if !slices.Contains([]Isolation{"", Shared, PerPrincipal, PerSession, PerCapabilities}, s.Isolation) {
+		v.report("isolation", "is %q, want shared, principal, session or capabilities", s.Isolation)
 	}
 	v.helpers()
 	v.templates()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 )
@@ -46,6 +47,24 @@ func AbilitiesOf(capabilities json.RawMessage) Abilities {
 		}
 	}
 	return a
+}
+
+// Capabilities are those of a client with the abilities, in one way of writing
+// them.
+func (a Abilities) Capabilities() string {
+	var declared []string
+	declare := func(can bool, text string) {
+		if can {
+			declared = append(declared, text)
+		}
+	}
+	declare(a.Roots, `"roots":{"listChanged":true}`)
+	declare(a.Sampling && !a.Tools, `"sampling":{}`)
+	declare(a.Sampling && a.Tools, `"sampling":{"tools":{}}`)
+	declare(a.Form && !a.URL, `"elicitation":{"form":{}}`)
+	declare(!a.Form && a.URL, `"elicitation":{"url":{}}`)
+	declare(a.Form && a.URL, `"elicitation":{"form":{},"url":{}}`)
+	return "{" + strings.Join(declared, ",") + "}"
 }
 
 // has reports whether a member is there and an object.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dockgate/dockgate/internal/era"
+	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 )
 
@@ -31,6 +32,22 @@ func TestAbilitiesOf(t *testing.T) {
 		if diff := cmp.Diff(tt.want, era.AbilitiesOf(json.RawMessage(tt.capabilities))); diff != "" {
 			t.Errorf("AbilitiesOf(%s) (-want +got):\n%s", tt.capabilities, diff)
 		}
+	}
+}
+
+// What is written of abilities says the same when it is read.
+func TestCapabilities(t *testing.T) {
+	for bits := range 32 {
+		can := func(bit int) bool { return bits>>bit&1 == 1 }
+		want := era.Abilities{Form: can(0), URL: can(1), Sampling: can(2), Tools: can(2) && can(3), Roots: can(4)}
+		written := want.Capabilities()
+		if got := era.AbilitiesOf(json.RawMessage(written)); got != want || !json.Valid([]byte(written)) {
+			t.Errorf("Capabilities() of %+v = %s, which is %+v", want, written, got)
+		}
+	}
+	all := era.Abilities{Form: true, URL: true, Sampling: true, Tools: true, Roots: true}
+	if got := all.Capabilities(); got != fleet.Capabilities {
+		t.Errorf("Capabilities() of everything = %s, want %s", got, fleet.Capabilities)
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 )
 
 // Capabilities are those of an MCP client that every server is told of at its
-// start: all that can be passed on to a client. What the client whose call it
-// is has not declared is refused when a server asks for it, because one server
-// may have several clients.
+// start, unless the order says others: all that can be passed on to a client.
+// What the client whose call it is has not declared is refused when a server
+// asks for it, because one server may have several clients.
 const Capabilities = `{"roots":{"listChanged":true},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}`
 
 // A flight is an order that is under way, and may have caused what its server

@@ -53,6 +53,10 @@ type Order struct {
 	// Scope keeps containers of one server apart: empty shares one, else a
 	// principal or a session.
 	Scope string
+	// Capabilities are what the server is told that its clients can do, as MCP
+	// has it; empty is [Capabilities]. Servers that are told other things are
+	// kept apart.
+	Capabilities string
 	// Era is the client's generation of the protocol; empty is legacy.
 	Era upstream.Era
 	// Both says that the server is known to speak either. It then has a
@@ -106,7 +110,7 @@ type From struct {
 // shared is one server as it was started. A scope of its own has one server of
 // each name, which other settings replace.
 func (o Order) key() key {
-	k := key{server: o.Spec.Server, scope: o.Scope}
+	k := key{server: o.Spec.Server, scope: o.Scope, capabilities: o.capabilities()}
 	if o.Scope == "" {
 		k.digest = o.Digest
 	}
@@ -117,12 +121,14 @@ func (o Order) key() key {
 	return k
 }
 
+func (o Order) capabilities() string { return cmp.Or(o.Capabilities, Capabilities) }
+
 func (o Order) era() upstream.Era { return cmp.Or(o.Era, upstream.Legacy) }
 
 type key struct {
-	server, scope, digest string
-	era                   upstream.Era
-	lane                  int
+	server, scope, capabilities, digest string
+	era                                 upstream.Era
+	lane                                int
 }
 
 // An Event is a change of a server's state that an audit records.
@@ -365,9 +371,10 @@ func (f *Fleet) leave(i *instance, owner string) {
 }
 
 // sibling reports whether both are one server in one scope and lane, however
-// started, and do not run beside each other for clients of two eras.
+// started, and do not run beside each other for clients that differ in what
+// they can do or in their era.
 func (k key) sibling(other key) bool {
-	return k.server == other.server && k.scope == other.scope && k.lane == other.lane && (k.era == other.era || k.era == "" || other.era == "")
+	return k.server == other.server && k.scope == other.scope && k.lane == other.lane && k.capabilities == other.capabilities && (k.era == other.era || k.era == "" || other.era == "")
 }
 
 // current returns the instance that serves an order, or nil; one that cannot

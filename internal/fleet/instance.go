@@ -246,7 +246,7 @@ func (f *Fleet) connect(ctx context.Context, i *instance, spec sandbox.Spec, era
 	}
 	i.session, err = upstream.Connect(ctx, i.process, upstream.Options{
 		Client:       f.opts.Client,
-		Capabilities: json.RawMessage(Capabilities), CallCapabilities: json.RawMessage("{}"),
+		Capabilities: json.RawMessage(i.order.capabilities()), CallCapabilities: json.RawMessage("{}"),
 		Era:        era,
 		MaxEntries: f.opts.MaxEntries,
 		Logger:     f.opts.Logger,

@@ -37,7 +37,7 @@ type house struct {
 // build makes a house whose images run the servers.
 func build(t testing.TB, o options, servers map[string]sandboxtest.Server) *house {
 	t.Helper()
-	h := gatewaytest.Build(t, gatewaytest.Options{Mode: o.mode, Wait: o.wait, Expose: o.expose, Prefix: o.prefix, Active: o.active, Rules: o.rules, Roles: o.roles}, servers)
+	h := gatewaytest.Build(t, gatewaytest.Options{Mode: o.mode, Wait: o.wait, Expose: o.expose, Prefix: o.prefix, Active: o.active, Rules: o.rules, Roles: o.roles, Catalog: o.catalog}, servers)
 	return &house{Gateway: h.Gateway, fake: h.Fake, book: h.Book, fleet: h.Fleet}
 }
 
@@ -51,6 +51,8 @@ type options struct {
 	active []string
 	rules  rules.Rules
 	roles  access.Roles
+	// catalog is in place of the one of gatewaytest.
+	catalog string
 }
 
 func check(t testing.TB, err error) {

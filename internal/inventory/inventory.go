@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/tool"
 )
 
@@ -68,6 +69,48 @@ func NewTools(definitions []tool.Definition) []Tool {
 		tools[i] = Tool{Definition: d, Pin: d.Digest()}
 	}
 	return tools
+}
+
+// Revised returns the offer to any client, after the one to some of them was
+// before and is now: what is gone from there is gone, what is new is last.
+func (o Offer) Revised(before, now Offer) Offer {
+	named := func(member string) func(json.RawMessage) string {
+		return func(entry json.RawMessage) string { return string(jsonrpc.Lookup(entry, member)) }
+	}
+	o.Tools = revised(o.Tools, before.Tools, now.Tools, func(t Tool) string { return t.Name })
+	o.Prompts = revised(o.Prompts, before.Prompts, now.Prompts, named("name"))
+	o.Resources = revised(o.Resources, before.Resources, now.Resources, named("uri"))
+	o.Templates = revised(o.Templates, before.Templates, now.Templates, named("uriTemplate"))
+	o.Taken, o.Stale = now.Taken, ""
+	return o
+}
+
+func revised[E any](all, before, now []E, name func(E) string) []E {
+	gone, fresh := make(map[string]bool, len(before)), make(map[string]E, len(now))
+	for _, entry := range before {
+		gone[name(entry)] = true
+	}
+	for _, entry := range now {
+		fresh[name(entry)] = entry
+	}
+	whole := make([]E, 0, len(all))
+	for _, entry := range all {
+		key := name(entry)
+		renewed, ok := fresh[key]
+		switch {
+		case ok:
+			whole = append(whole, renewed)
+			delete(fresh, key)
+		case !gone[key]:
+			whole = append(whole, entry)
+		}
+	}
+	for _, entry := range now {
+		if _, ok := fresh[name(entry)]; ok {
+			whole = append(whole, entry)
+		}
+	}
+	return whole
 }
 
 // Same reports whether two offers are equal but for the time they were taken.

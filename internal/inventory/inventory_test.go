@@ -215,6 +215,38 @@ func TestSame(t *testing.T) {
 	}
 }
 
+// What is offered to some clients changes what is offered to any, and leaves
+// the rest as it is.
+func TestRevised(t *testing.T) {
+	tools := func(entries ...string) (list []tool.Definition) {
+		for i := 0; i < len(entries); i += 2 {
+			list = append(list, tool.Definition{Name: entries[i], JSON: json.RawMessage(entries[i+1])})
+		}
+		return list
+	}
+	prompts := func(names ...string) (list []json.RawMessage) {
+		for _, name := range names {
+			list = append(list, json.RawMessage(`{"title":"`+name+`","name":"`+name+`"}`))
+		}
+		return list
+	}
+	offer := func(taken int64, prompts []json.RawMessage, tools ...tool.Definition) inventory.Offer {
+		return inventory.Offer{Tools: inventory.NewTools(tools), Prompts: prompts, Taken: time.Unix(taken, 0)}
+	}
+	all := offer(1, prompts("p", "q"), tools("a", "1", "b", "2", "c", "3", "d", "4")...)
+	all.Stale, all.Info = "late", json.RawMessage(`{"name":"s"}`)
+	before := offer(2, prompts("q"), tools("a", "1", "b", "2", "c", "3")...)
+	now := offer(3, prompts("r"), tools("e", "5", "c", "9", "a", "1")...)
+	want := offer(3, prompts("p", "r"), tools("a", "1", "c", "9", "d", "4", "e", "5")...)
+	want.Info, want.Resources, want.Templates = all.Info, []json.RawMessage{}, []json.RawMessage{}
+	if diff := cmp.Diff(want, all.Revised(before, now)); diff != "" {
+		t.Errorf("Revised() (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(all.Tools, all.Revised(inventory.Offer{}, before).Tools); diff != "" {
+		t.Errorf("Revised() by a first listing of what was known (-want +got):\n%s", diff)
+	}
+}
+
 func TestEra(t *testing.T) {
 	store := &memory{}
 	i := inventory.New(store, store)

@@ -106,15 +106,8 @@ func TestServers(t *testing.T) {
 				if err != nil || !bytes.Contains(added, []byte("guest activated")) {
 					t.Fatalf("mcp_add = %s, %v", added, err)
 				}
-				alone := "dockgate-test-" + strings.ToLower(rand.Text())
-				args := append([]string{"run", "-i", "--rm", "--network", "none", "--name", alone}, mount...)
 				// What a server offers may depend on what it is told of its client.
-				bare := connectAs(t, start(t, "docker", append(args, g.image)...), "", fleet.Capabilities)
-				t.Cleanup(func() { // one of them would ask for roots for a minute before it goes
-					if out, err := exec.Command("docker", "rm", "--force", alone).CombinedOutput(); err != nil {
-						t.Errorf("docker rm: %v\n%s", err, out)
-					}
-				})
+				bare := connectAs(t, bareContainer(t, g.image, mount...), "", fleet.Capabilities)
 
 				compareOffers(t, gate, bare)
 				for _, r := range g.requests {
@@ -127,6 +120,20 @@ func TestServers(t *testing.T) {
 			})
 		}
 	}
+}
+
+// bareContainer runs an image without us until the test ends.
+func bareContainer(t *testing.T, image string, more ...string) *program {
+	t.Helper()
+	name := "dockgate-test-" + strings.ToLower(rand.Text())
+	args := append([]string{"run", "-i", "--rm", "--network", "none", "--name", name}, more...)
+	p := start(t, "docker", append(args, image)...)
+	t.Cleanup(func() { // one of them would ask for roots for a minute before it goes
+		if out, err := exec.Command("docker", "rm", "--force", name).CombinedOutput(); err != nil {
+			t.Errorf("docker rm: %v\n%s", err, out)
+		}
+	})
+	return p
 }
 
 // answer returns a result, or an error with its code and data, without

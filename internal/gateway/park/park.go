@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/dockgate/dockgate/internal/era"
+	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/principal"
 )
@@ -36,7 +37,7 @@ const (
 	MostEach = 100
 	// gathering is for how long a call must have asked nothing more before its
 	// client gets what it asked.
-	gathering = 50 * time.Millisecond
+	gathering = fleet.AtOnce
 )
 
 // Prefix tells a handle from other states.
