@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/principal"
 )
@@ -22,7 +23,7 @@ const (
 )
 
 // A person answers questions, at the terminal or by a flag.
-type person func(ctx context.Context, question approval.Question) (approval.Reply, error)
+type person func(ctx context.Context, question approval.Question) (consent.Reply, error)
 
 // A leftError says that questions were left open.
 type leftError struct{ servers []string }
@@ -38,7 +39,7 @@ func (e *leftError) Hint() string {
 
 // Unwrap gives the error its exit code.
 func (e *leftError) Unwrap() error {
-	return &approval.PendingError{Server: strings.Join(e.servers, ", ")}
+	return &consent.PendingError{Server: strings.Join(e.servers, ", ")}
 }
 
 // decide lets a person answer questions, one after the other, and keeps each
@@ -78,20 +79,20 @@ const tries = 3
 // approveAt asks at a console: the server's name approves, nothing leaves the
 // question open.
 func approveAt(c *console, expires *moment) person {
-	return func(ctx context.Context, question approval.Question) (approval.Reply, error) {
+	return func(ctx context.Context, question approval.Question) (consent.Reply, error) {
 		if err := c.show(question); err != nil {
-			return approval.Reply{}, err
+			return consent.Reply{}, err
 		}
-		reply := approval.Reply{Answer: approval.Approve, Channel: channelTerminal, Expires: expires.Time}
+		reply := consent.Reply{Answer: approval.Approve, Channel: channelTerminal, Expires: expires.Time}
 		if question.Kind == approval.KindCall {
 			hint := fmt.Sprintf("%q for all calls of %q in this session", question.Server+" session", clean(question.Call.Tool))
 			if err := c.say("  " + hint); err != nil {
-				return approval.Reply{}, err
+				return consent.Reply{}, err
 			}
 		}
 		answer, err := c.typed(ctx, question)
 		if err != nil || answer == "" {
-			return approval.Reply{}, err
+			return consent.Reply{}, err
 		}
 		reply.ForSession = answer != question.Server
 		return reply, nil
@@ -100,28 +101,28 @@ func approveAt(c *console, expires *moment) person {
 
 // denyAt asks at a console whether a question is to be denied.
 func denyAt(c *console) person {
-	return func(ctx context.Context, question approval.Question) (approval.Reply, error) {
+	return func(ctx context.Context, question approval.Question) (consent.Reply, error) {
 		if err := c.show(question); err != nil {
-			return approval.Reply{}, err
+			return consent.Reply{}, err
 		}
 		answer, err := c.ask(ctx, "Deny it? [y/N] ")
 		if err != nil && !errors.Is(err, io.EOF) {
-			return approval.Reply{}, err
+			return consent.Reply{}, err
 		}
 		if lower := strings.ToLower(answer); lower != "y" && lower != "yes" {
-			return approval.Reply{}, nil
+			return consent.Reply{}, nil
 		}
-		return approval.Reply{Answer: approval.Deny, Channel: channelTerminal}, nil
+		return consent.Reply{Answer: approval.Deny, Channel: channelTerminal}, nil
 	}
 }
 
 // scripted gives the same answer to every question.
 func scripted(cmd *cobra.Command, answer approval.Answer, expires *moment) person {
-	return func(_ context.Context, question approval.Question) (approval.Reply, error) {
+	return func(_ context.Context, question approval.Question) (consent.Reply, error) {
 		for _, line := range question.Lines() {
 			tell(cmd, "%s", line)
 		}
-		return approval.Reply{Answer: answer, Channel: channelScripted, Expires: expires.Time}, nil
+		return consent.Reply{Answer: answer, Channel: channelScripted, Expires: expires.Time}, nil
 	}
 }
 

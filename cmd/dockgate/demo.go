@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/docker"
@@ -208,7 +209,7 @@ func (s *stage) approvedCall(ctx context.Context, client *visitor) error {
 	for {
 		err := s.call(ctx, client, "echo", `{"text":"hello"}`)
 		var refused *refusedError
-		if !errors.As(err, &refused) || refused.code != approval.CodePending {
+		if !errors.As(err, &refused) || refused.code != consent.CodePending {
 			return err
 		}
 		select {

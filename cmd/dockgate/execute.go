@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
@@ -184,17 +185,17 @@ const thinking = 10 * time.Minute
 // personAtTerminal is the person who runs the command, if there is a terminal.
 // Else it is said, while the call waits, how to answer from another one; that
 // nobody did is what the call ends with.
-func personAtTerminal(cmd *cobra.Command, logger *slog.Logger, server string) approval.Person {
+func personAtTerminal(cmd *cobra.Command, logger *slog.Logger, server string) consent.Person {
 	c, err := openConsole("execute")
 	if err != nil {
-		return approval.Person{Tell: func(context.Context, string) {
+		return consent.Person{Tell: func(context.Context, string) {
 			tell(cmd, "to answer in another terminal: dockgate approve %s", quote(server))
 		}}
 	}
 	if err := c.Close(); err != nil {
 		logger.Debug("close terminal", "err", err)
 	}
-	return approval.Person{Ask: func(ctx context.Context, question approval.Question) (reply approval.Reply, err error) {
+	return consent.Person{Ask: func(ctx context.Context, question approval.Question) (reply consent.Reply, err error) {
 		err = atConsole("execute", func(c *console) error {
 			reply, err = approveAt(c, &moment{})(ctx, question)
 			return err
@@ -285,7 +286,7 @@ func (e *executionError) exit() int {
 		return 2
 	case call.CodeDisabled:
 		return 4
-	case approval.CodePending, approval.CodeDenied:
+	case consent.CodePending, consent.CodeDenied:
 		return 5
 	}
 	return 3

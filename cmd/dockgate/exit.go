@@ -5,7 +5,7 @@ import (
 	"io/fs"
 
 	"github.com/dockgate/dockgate/internal/access"
-	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/catalog/official"
@@ -61,7 +61,7 @@ func exitCode(err error) int {
 		return exitOther
 	}
 	switch call.Code(err) {
-	case approval.CodePending, approval.CodeDenied:
+	case consent.CodePending, consent.CodeDenied:
 		return 5
 	}
 	if isConfiguration(err) || isAbsent(err) {

@@ -4,7 +4,8 @@
 // It decides two questions: may this grant start, and may this tool be called.
 // It refuses everything that nobody approved, and whatever changed since: a
 // grant with another digest, a tool with another definition. Both are held
-// until a person has seen the difference.
+// until a person has seen the difference. How they come to see it is up to
+// package consent.
 //
 // It guarantees that nothing becomes approved but through a [Decision] that
 // names its channel and is recorded before it takes effect, and that an

@@ -30,7 +30,7 @@ func filled(tb testing.TB) (*approval.Book, approval.Key, tool.Definition) {
 	for n := range 30 {
 		grant := sandbox.Grant{Server: fmt.Sprintf("server%d", n)}
 		request := approval.Request{Server: grant.Server, Grant: grant, Principal: principal.Local}
-		if err := book.Require(tb.Context(), request, approval.Person{}, 0); err != nil {
+		if _, err := book.Ask(tb.Context(), request); err != nil {
 			tb.Fatal(err)
 		}
 		if _, err := book.Pin(tb.Context(), request, definitions); err != nil {

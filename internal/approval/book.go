@@ -2,7 +2,6 @@ package approval
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -42,8 +41,6 @@ type Options struct {
 	// Poll is how often Run looks for what other processes decided; 250 ms if
 	// zero.
 	Poll time.Duration
-	// AskLimit is how long a person may take to answer; 10 minutes if zero.
-	AskLimit time.Duration
 	// Logger discards if nil.
 	Logger *slog.Logger
 }
@@ -86,32 +83,21 @@ const (
 type Book struct {
 	store   Store
 	options Options
-	// run tells the sessions of this book from those of others.
-	run string
 	// forgiven are the denials that were there when the book was opened: a
 	// new gateway may ask again.
 	forgiven map[string]time.Time
 	current  atomic.Pointer[snapshot]
 	// writing is held while current is read, changed and published.
 	writing sync.Mutex
-
-	// asking guards the questions that are in front of a person.
-	asking sync.Mutex
-	open   map[string]*ask
-	closed bool
-	asks   sync.WaitGroup
 }
 
-// Open reads the store. Close the book when done.
+// Open reads the store.
 func Open(ctx context.Context, store Store, options Options) (*Book, error) {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
 	if options.Poll <= 0 {
 		options.Poll = 250 * time.Millisecond
-	}
-	if options.AskLimit <= 0 {
-		options.AskLimit = 10 * time.Minute
 	}
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
@@ -123,7 +109,7 @@ func Open(ctx context.Context, store Store, options Options) (*Book, error) {
 	default:
 		return nil, fmt.Errorf("approval mode %q: want ask, all or pinned", options.Mode)
 	}
-	b := &Book{store: store, options: options, run: rand.Text()[:12], open: map[string]*ask{}, forgiven: map[string]time.Time{}}
+	b := &Book{store: store, options: options, forgiven: map[string]time.Time{}}
 	content, err := store.Load(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read approvals: %w", err)
@@ -190,19 +176,29 @@ func (b *Book) publish(content Content) {
 	close(before.replaced)
 }
 
-// change commits what decide makes of the newest content. If another process
-// was faster, decide is called again.
-func (b *Book) change(ctx context.Context, decide func(*snapshot) (Change, error)) error {
+// change commits what decide makes of the newest content, after it has recorded
+// the events of that. If another process was faster, decide is called again, but
+// nothing is recorded twice.
+func (b *Book) change(ctx context.Context, decide func(*snapshot) (Change, []Event, error)) error {
 	b.writing.Lock()
 	defer b.writing.Unlock()
+	recorded := false
 	for {
 		if err := b.refresh(ctx); err != nil {
 			return fmt.Errorf("read approvals: %w", err)
 		}
 		now := b.current.Load()
-		change, err := decide(now)
+		change, events, err := decide(now)
 		if err != nil || change.empty() {
 			return err
+		}
+		if !recorded {
+			for _, event := range events {
+				if err := b.options.Record(ctx, event); err != nil {
+					return fmt.Errorf("record decision: %w", err)
+				}
+			}
+			recorded = true
 		}
 		revision, err := b.store.Commit(ctx, now.revision, change)
 		switch {
@@ -214,19 +210,6 @@ func (b *Book) change(ctx context.Context, decide func(*snapshot) (Change, error
 		b.publish(now.content(change, revision))
 		return nil
 	}
-}
-
-// Close takes back the questions that are in front of a person and waits for
-// them. It does not close the store.
-func (b *Book) Close() error {
-	b.asking.Lock()
-	b.closed = true
-	for _, a := range b.open {
-		a.cancel()
-	}
-	b.asking.Unlock()
-	b.asks.Wait()
-	return nil
 }
 
 // Check says whether a server may start with a grant.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -41,96 +40,40 @@ func NewCall(tool string, arguments []byte, session, why string) Call {
 	return Call{Tool: tool, Arguments: shown, Digest: "sha256:" + hex.EncodeToString(sum[:]), Session: session, Why: why}
 }
 
-// RequireCall is [Book.Require] for one call of a tool, whose server is
-// approved: it returns nil once a person has confirmed it. An answer is for
-// one call. One that comes too late for this call is for the next that is the
-// same, within ten minutes; an approval for the session is for all calls of
-// the tool in that session. A person is asked under [ModeAll] too, because a
-// rule says so; under [ModePinned] every call is refused.
-func (b *Book) RequireCall(ctx context.Context, request Request, asked Call, person Person, wait time.Duration) error {
-	if b.options.Mode == ModePinned {
-		return &DeniedError{
-			Server: request.Server, Tool: asked.Tool, Call: true,
-			Reason: "a person has to confirm each call, and this gateway never asks (approval mode pinned)",
-		}
-	}
-	asked.Session = b.run + "/" + asked.Session
-	request.GrantDigest = request.key().GrantDigest
-	if b.current.Load().confirmed(request.key(), asked) {
-		return nil
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	mine := false
-	for {
-		q, fresh, err := b.take(ctx, request, asked)
-		if err != nil || q.Progress == ProgressApproved {
-			return err
-		}
-		mine = mine && !fresh // the answer was for another call that is the same
-		pending := &PendingError{ID: q.ID, Server: q.Server, Tool: asked.Tool, Call: true}
-		if q.Progress == ProgressDenied {
-			return &DeniedError{ID: q.ID, Server: q.Server, Tool: asked.Tool, Call: true, Reason: "the user denied this call"}
-		}
-		s := b.current.Load()
-		if now := s.questions[q.Digest]; now == nil || now.Progress != ProgressPending {
-			continue // it was answered since
-		}
-		current := b.asked(q.Digest)
-		if !mine {
-			current, mine = b.ask(ctx, q, person)
-			if current == nil {
-				mine = true // there is nobody to ask
-				if person.Tell != nil {
-					person.Tell(ctx, pending.Error())
-				}
-			}
-		}
-		var ended <-chan struct{}
-		if current != nil {
-			ended = current.ended
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-timer.C:
-			return pending
-		case <-s.replaced:
-		case <-ended:
-			if errors.Is(current.err, errDismissed) {
-				return pending
-			}
-		}
-	}
-}
-
-// take returns the question of a call: with its answer, which is then used up
-// unless it is for the session, or pending, and fresh if nobody had asked it.
-func (b *Book) take(ctx context.Context, request Request, asked Call) (_ Question, fresh bool, err error) {
-	key := request.key()
+// TakeAnswer returns the question whether a call of a tool may be made, whose
+// server is approved: with its answer, or pending, and fresh if nobody had asked
+// it. An answer is for one call, and used up by this. One that came too late for
+// its call is for the next that is the same, within ten minutes; an approval for
+// the session is for all calls of the tool in that session.
+func (b *Book) TakeAnswer(ctx context.Context, request Request, asked Call) (_ Question, fresh bool, err error) {
+	key := request.Key()
 	q := newQuestion(request, Verdict{}, b.now())
 	q.Kind, q.Call, q.GrantDigest = KindCall, &asked, key.GrantDigest
 	q.identify()
-	err = b.change(ctx, func(s *snapshot) (Change, error) {
+	if b.current.Load().confirmed(key, asked) {
+		q.Progress = ProgressApproved
+		return q, false, nil
+	}
+	err = b.change(ctx, func(s *snapshot) (Change, []Event, error) {
 		now := b.options.Now()
 		fresh = false
 		if s.grant(key, now).State != Approved {
-			return Change{}, ErrNotApproved
+			return Change{}, nil, ErrNotApproved
 		}
 		if s.confirmed(key, asked) {
 			q.Progress = ProgressApproved
-			return Change{}, nil
+			return Change{}, nil, nil
 		}
 		old := s.questions[q.Digest]
 		if old != nil && !old.stale(now) {
 			q = *old
 			if q.Progress == ProgressPending {
-				return Change{}, nil
+				return Change{}, nil, nil
 			}
-			return Change{DeleteQuestions: []string{q.Digest}}, nil
+			return Change{DeleteQuestions: []string{q.Digest}}, nil, nil
 		}
 		fresh = true
-		return Change{PutQuestions: []Question{q}, DeleteQuestions: b.outdated(s)}, nil
+		return Change{PutQuestions: []Question{q}, DeleteQuestions: b.outdated(s)}, nil, nil
 	})
 	if err != nil {
 		return Question{}, false, fmt.Errorf("ask for a call of %q of %q: %w", asked.Tool, request.Server, err)

@@ -75,22 +75,18 @@ func (b *Book) Decide(ctx context.Context, shown Question, decision Decision) er
 	if decision.Answer != Approve && decision.Answer != Deny {
 		return errNoAnswer
 	}
-	recorded := false
-	err := b.change(ctx, func(s *snapshot) (Change, error) {
+	err := b.change(ctx, func(s *snapshot) (Change, []Event, error) {
 		q, err := answered(s, shown, decision, b.now())
 		if err != nil || q == nil {
-			return Change{}, err
+			return Change{}, nil, err
 		}
 		change := Change{PutQuestions: []Question{*q}}
 		if decision.Answer == Approve && q.Kind != KindCall {
 			approved, err := s.approve(q, decision)
 			if err != nil {
-				return Change{}, err
+				return Change{}, nil, err
 			}
 			change.PutApprovals = []Approval{approved}
-		}
-		if recorded {
-			return change, nil
 		}
 		event := Event{
 			Time: q.Decided, Action: ActionDenied, Server: q.Server, Question: q.ID, GrantDigest: q.GrantDigest,
@@ -106,11 +102,7 @@ func (b *Book) Decide(ctx context.Context, shown Question, decision Decision) er
 			event.Tools, event.Call = []string{q.Call.Tool}, q.Call.Digest
 			event.ForSession = q.ForSession
 		}
-		if err := b.options.Record(ctx, event); err != nil {
-			return Change{}, fmt.Errorf("record decision: %w", err)
-		}
-		recorded = true
-		return change, nil
+		return change, []Event{event}, nil
 	})
 	if err != nil {
 		return fmt.Errorf("decide on %q: %w", shown.Server, err)
@@ -200,38 +192,29 @@ func (b *Book) Revoke(ctx context.Context, server string, decision Decision) ([]
 		return nil, err
 	}
 	var revoked []Approval
-	recorded := false
-	err := b.change(ctx, func(s *snapshot) (Change, error) {
+	err := b.change(ctx, func(s *snapshot) (Change, []Event, error) {
 		revoked = nil
 		var change Change
+		var events []Event
 		for _, a := range s.sortedApprovals() {
 			if a.Server == server {
 				revoked = append(revoked, a)
 				change.DeleteApprovals = append(change.DeleteApprovals, a.Key())
+				events = append(events, Event{
+					Time: b.now(), Action: ActionRevoked, Server: server, GrantDigest: a.GrantDigest,
+					Channel: decision.Channel, By: decision.By.String(),
+				})
 			}
 		}
 		if len(revoked) == 0 {
-			return Change{}, nil
+			return Change{}, nil, nil
 		}
 		for _, q := range s.questions {
 			if q.Server == server && (q.Progress == ProgressApproved || q.Kind == KindTools || q.Kind == KindCall) {
 				change.DeleteQuestions = append(change.DeleteQuestions, q.Digest)
 			}
 		}
-		if recorded {
-			return change, nil
-		}
-		for _, a := range revoked {
-			event := Event{
-				Time: b.now(), Action: ActionRevoked, Server: server, GrantDigest: a.GrantDigest,
-				Channel: decision.Channel, By: decision.By.String(),
-			}
-			if err := b.options.Record(ctx, event); err != nil {
-				return Change{}, fmt.Errorf("record decision: %w", err)
-			}
-		}
-		recorded = true
-		return change, nil
+		return change, events, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("revoke %q: %w", server, err)

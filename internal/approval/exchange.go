@@ -137,30 +137,20 @@ func (b *Book) Import(ctx context.Context, data []byte, decision Decision) ([]Ap
 		return nil, err
 	}
 	now := b.now()
+	events := make([]Event, len(approvals))
 	for i := range approvals {
 		a := &approvals[i]
 		a.Decided, a.Channel, a.By = now, decision.Channel, decision.By
 		if !decision.Expires.IsZero() && (a.Expires.IsZero() || a.Expires.After(decision.Expires)) {
 			a.Expires = decision.Expires
 		}
+		events[i] = Event{
+			Time: now, Action: ActionImported, Server: a.Server, GrantDigest: a.GrantDigest,
+			Tools: names(a.Tools), Channel: a.Channel, By: a.By.String(),
+		}
 	}
-	recorded := false
-	err = b.change(ctx, func(*snapshot) (Change, error) {
-		change := Change{PutApprovals: approvals}
-		if recorded {
-			return change, nil
-		}
-		for _, a := range approvals {
-			event := Event{
-				Time: now, Action: ActionImported, Server: a.Server, GrantDigest: a.GrantDigest,
-				Tools: names(a.Tools), Channel: a.Channel, By: a.By.String(),
-			}
-			if err := b.options.Record(ctx, event); err != nil {
-				return Change{}, fmt.Errorf("record decision: %w", err)
-			}
-		}
-		recorded = true
-		return change, nil
+	err = b.change(ctx, func(*snapshot) (Change, []Event, error) {
+		return Change{PutApprovals: approvals}, events, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("import approvals: %w", err)

@@ -10,13 +10,9 @@ import (
 	"github.com/dockgate/dockgate/internal/tool"
 )
 
-// ErrNotApproved is what Pin and RequireTool return for a grant that is not
-// approved (any more).
+// ErrNotApproved is what is returned for a grant that is not approved (any
+// more).
 var ErrNotApproved = errors.New("the server is not approved")
-
-// ErrNotListed is what RequireTool returns for a server whose tools were never
-// listed, so that none is pinned.
-var ErrNotListed = errors.New("the server's tools were never listed")
 
 // Pin compares a listing with what is approved, and returns the tools that
 // are held, sorted by name. The first listing under an approval is pinned
@@ -29,7 +25,7 @@ var ErrNotListed = errors.New("the server's tools were never listed")
 //
 // [ModeAll] approves what would be held; [ModePinned] asks nothing.
 func (b *Book) Pin(ctx context.Context, request Request, listed []tool.Definition) ([]ToolChange, error) {
-	key := request.key()
+	key := request.Key()
 	if b.options.Record == nil {
 		return nil, errNoRecord
 	}
@@ -41,34 +37,26 @@ func (b *Book) Pin(ctx context.Context, request Request, listed []tool.Definitio
 		return nil, err
 	}
 	var held []ToolChange
-	recorded := false
-	err := b.change(ctx, func(s *snapshot) (Change, error) {
+	err := b.change(ctx, func(s *snapshot) (Change, []Event, error) {
 		held = nil
 		a := s.approvals[key]
 		if a == nil || expired(a.Expires, b.options.Now()) {
-			return Change{}, ErrNotApproved
+			return Change{}, nil, ErrNotApproved
 		}
 		if a.Tools == nil {
 			pinned := *a
 			pinned.Tools = first
-			if recorded {
-				return Change{PutApprovals: []Approval{pinned}}, nil
-			}
 			event := Event{
 				Time: b.now(), Action: ActionPinned, Server: key.Server, GrantDigest: key.GrantDigest,
 				Tools: names(first), Channel: a.Channel, By: a.By.String(),
 			}
-			if err := b.options.Record(ctx, event); err != nil {
-				return Change{}, fmt.Errorf("record pins: %w", err)
-			}
-			recorded = true
-			return Change{PutApprovals: []Approval{pinned}}, nil
+			return Change{PutApprovals: []Approval{pinned}}, []Event{event}, nil
 		}
 		held = b.differences(s, key, first)
 		if b.options.Mode == ModePinned {
-			return Change{}, nil
+			return Change{}, nil, nil
 		}
-		return b.toolsQuestion(s, request, first, held), nil
+		return b.toolsQuestion(s, request, first, held), nil, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("pin tools of %q: %w", request.Server, err)
@@ -141,7 +129,7 @@ func sortChanges(changes []ToolChange) {
 // toolsQuestion brings the pending question of a server up to date with a
 // listing.
 func (b *Book) toolsQuestion(s *snapshot, request Request, listed map[string]Pin, held []ToolChange) Change {
-	key := request.key()
+	key := request.Key()
 	var asked []ToolChange
 	for _, c := range held {
 		if _, denied := s.deniedTool[toolKey{key, c.Name, c.Digest}]; !denied {
@@ -178,7 +166,7 @@ func (b *Book) toolsQuestion(s *snapshot, request Request, listed map[string]Pin
 
 // approveTools approves the pending question of a server under [ModeAll].
 func (b *Book) approveTools(ctx context.Context, request Request) error {
-	q := b.current.Load().toolQuestion(request.key())
+	q := b.current.Load().toolQuestion(request.Key())
 	if q == nil {
 		return nil
 	}

@@ -55,7 +55,7 @@ const (
 	KindChanged Kind = "changed"
 	KindExpired Kind = "expired"
 	KindTools   Kind = "tools"
-	// KindCall is one call of a tool, see [Book.RequireCall].
+	// KindCall is one call of a tool, see [Book.TakeAnswer].
 	KindCall Kind = "call"
 )
 

@@ -97,21 +97,6 @@ func TestRefusalTexts(t *testing.T) {
 		hint string
 	}{
 		{
-			&approval.PendingError{ID: "1a2b3c4d", Server: "github"},
-			`APPROVAL_PENDING: "github" waits for approval; ask the user to run dockgate approve (question 1a2b3c4d)`,
-			"run dockgate approve github",
-		},
-		{
-			&approval.PendingError{ID: "1a2b3c4d", Server: "github", State: approval.Expired},
-			`APPROVAL_PENDING: "github" waits for approval because its approval expired; ask the user to run dockgate approve (question 1a2b3c4d)`,
-			"run dockgate approve github",
-		},
-		{
-			&approval.DeniedError{ID: "1a2b3c4d", Server: "github", Tool: "push", Reason: "the user denied it"},
-			`APPROVAL_DENIED: tool "push" of "github" may not be used: the user denied it (question 1a2b3c4d)`,
-			"to allow it, run dockgate approve github",
-		},
-		{
 			&approval.GoneError{ID: "1a2b3c4d", Server: "github", Progress: approval.ProgressApproved},
 			`question 1a2b3c4d about "github" was approved meanwhile`,
 			"to take an approval back, run dockgate revoke github",
@@ -134,9 +119,6 @@ func TestRefusalTexts(t *testing.T) {
 		hinted, ok := tt.err.(interface{ Hint() string })
 		if !ok || hinted.Hint() != tt.hint {
 			t.Errorf("%T has no hint %q", tt.err, tt.hint)
-		}
-		if strings.Contains(tt.err.Error(), "--yes") {
-			t.Errorf("%T offers a way around the person: %s", tt.err, tt.err)
 		}
 	}
 }

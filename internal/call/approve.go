@@ -9,6 +9,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/access"
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/inventory"
@@ -31,16 +32,16 @@ func (c *Caller) approved(ctx context.Context, r Request, made plan.Plan) error 
 		return nil
 	}
 	c.tell(r, "waiting for the approval of "+r.Server)
-	return c.Book.Require(ctx, Question(r.Principal, made), c.approver(r), c.wait(r))
+	return c.desk.Require(ctx, Question(r.Principal, made), c.approver(r), c.wait(r))
 }
 
 // approver is who is asked during a call: the caller, if they may approve, or
 // else whoever runs "dockgate approve" meanwhile.
-func (c *Caller) approver(r Request) approval.Person {
+func (c *Caller) approver(r Request) consent.Person {
 	if c.Approver == nil || c.Approver(r.Principal) {
 		return r.Person
 	}
-	return approval.Person{Tell: r.Person.Tell}
+	return consent.Person{Tell: r.Person.Tell}
 }
 
 // wait is how long a person is waited for: not longer than the client waits.
@@ -88,8 +89,8 @@ func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan, wait fun
 	}
 	c.tell(r, "waiting for the approval of the tool "+r.Item)
 	patience := wait()
-	err = c.Book.RequireTool(ctx, Question(r.Principal, made), listed.Definition, c.approver(r), patience)
-	if !errors.Is(err, approval.ErrNotListed) {
+	err = c.desk.RequireTool(ctx, Question(r.Principal, made), listed.Definition, c.approver(r), patience)
+	if !errors.Is(err, consent.ErrNotListed) {
 		return err
 	}
 	// The server was approved anew while it ran: what it listed then is the
@@ -101,7 +102,7 @@ func (c *Caller) pinned(ctx context.Context, r Request, made plan.Plan, wait fun
 	if _, err := c.Book.Pin(ctx, Question(r.Principal, made), definitions); err != nil {
 		return err
 	}
-	return c.Book.RequireTool(ctx, Question(r.Principal, made), listed.Definition, c.approver(r), patience)
+	return c.desk.RequireTool(ctx, Question(r.Principal, made), listed.Definition, c.approver(r), patience)
 }
 
 // unknownTool names the tools that there are, as far as rules enable them.
@@ -135,7 +136,7 @@ func (c *Caller) decided(r Request, order fleet.Order, err error) error {
 // denies reports that a person, a rule or a role said no.
 func denies(err error) bool {
 	var (
-		denied   *approval.DeniedError
+		denied   *consent.DeniedError
 		disabled *DisabledError
 		barred   *access.DeniedError
 		roleless *access.RoleError

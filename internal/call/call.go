@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/fleet"
@@ -61,7 +62,7 @@ type Client struct {
 	// Via is how the call came: "direct", "execute_tool", "command line".
 	Via string
 	// Person is how whoever may approve can be asked during this call.
-	Person approval.Person
+	Person consent.Person
 	// Progress is nil unless the client sent a token. It gets the params of
 	// the server's progress notifications.
 	Progress func(json.RawMessage)
@@ -134,19 +135,20 @@ type Options struct {
 // A Caller passes calls on. Its methods may be called from several goroutines.
 type Caller struct {
 	Options
+	desk  *consent.Desk
 	pulls pulls
 }
 
 // New returns a Caller; Close ends it.
 func New(o Options) *Caller {
 	o.Patience = cmp.Or(o.Patience, DefaultPatience)
-	return &Caller{Options: o}
+	return &Caller{Options: o, desk: consent.New(o.Book, o.Logger)}
 }
 
 // Do makes one call and returns the server's raw result.
 //
-// Errors: a *jsonrpc.Error is the server's own; *approval.PendingError and
-// *approval.DeniedError say that a person has to act or has refused;
+// Errors: a *jsonrpc.Error is the server's own; *consent.PendingError and
+// *consent.DeniedError say that a person has to act or has refused;
 // *WaitingError that a pull or a start takes longer than clients wait;
 // *PatienceError that the call itself does;
 // *UnknownItemError that the server does not have the item; *DisabledError
@@ -387,9 +389,9 @@ func (c *Caller) tell(r Request, text string) {
 	}
 }
 
-// Close gives up pulls that still go on after their callers have left, and
-// waits for their end.
+// Close takes back what a person is asked and gives up pulls that still go on
+// after their callers have left, and waits for their end.
 func (c *Caller) Close() error {
 	c.pulls.close()
-	return nil
+	return c.desk.Close()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/fleet"
@@ -55,8 +56,8 @@ func TestPersonAnswers(t *testing.T) {
 		history string
 	}{
 		{"approve", approval.Approve, "", "approval:approved approval:pinned start:start call:allowed result:ok"},
-		{"deny", approval.Deny, approval.CodeDenied, "approval:denied denial:refused:APPROVAL_DENIED"},
-		{"dismiss", approval.Dismiss, approval.CodePending, "call:refused:APPROVAL_PENDING"},
+		{"deny", approval.Deny, consent.CodeDenied, "approval:denied denial:refused:APPROVAL_DENIED"},
+		{"dismiss", approval.Dismiss, consent.CodePending, "call:refused:APPROVAL_PENDING"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -87,15 +88,15 @@ func TestNobodyToAsk(t *testing.T) {
 		took   time.Duration
 		code   string
 	}{
-		{"nobody answers", func(*world, *call.Request) {}, approval.Dismiss, approval.DefaultWait, approval.CodePending},
-		{"a client with more time", func(_ *world, r *call.Request) { r.ApprovalWait = 40 * time.Second }, approval.Dismiss, 40 * time.Second, approval.CodePending},
-		{"a client without a token and too much time", func(_ *world, r *call.Request) { r.ApprovalWait = time.Hour }, approval.Dismiss, call.DefaultPatience, approval.CodePending},
+		{"nobody answers", func(*world, *call.Request) {}, approval.Dismiss, consent.DefaultWait, consent.CodePending},
+		{"a client with more time", func(_ *world, r *call.Request) { r.ApprovalWait = 40 * time.Second }, approval.Dismiss, 40 * time.Second, consent.CodePending},
+		{"a client without a token and too much time", func(_ *world, r *call.Request) { r.ApprovalWait = time.Hour }, approval.Dismiss, call.DefaultPatience, consent.CodePending},
 		{"a client with a token and much time", func(_ *world, r *call.Request) {
 			r.ApprovalWait, r.Waiting = 2*time.Minute, func(string) {}
-		}, approval.Dismiss, 2 * time.Minute, approval.CodePending},
-		{"after a slow pull", func(w *world, _ *call.Request) { w.pulls(30 * time.Second) }, approval.Dismiss, call.DefaultPatience, approval.CodePending},
+		}, approval.Dismiss, 2 * time.Minute, consent.CodePending},
+		{"after a slow pull", func(w *world, _ *call.Request) { w.pulls(30 * time.Second) }, approval.Dismiss, call.DefaultPatience, consent.CodePending},
 		{"another process approves", func(*world, *call.Request) {}, approval.Approve, 10 * time.Second, ""},
-		{"another process denies", func(*world, *call.Request) {}, approval.Deny, 10 * time.Second, approval.CodeDenied},
+		{"another process denies", func(*world, *call.Request) {}, approval.Deny, 10 * time.Second, consent.CodeDenied},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -129,7 +130,7 @@ func TestNobodyIsRefused(t *testing.T) {
 	inWorld(t, approval.ModeAll, func(t *testing.T, w *world) {
 		r := request("git", "echo")
 		r.Principal = principal.Principal{}
-		if err := w.failure(r, approval.CodeDenied); !errors.Is(err, call.ErrNobody) {
+		if err := w.failure(r, consent.CodeDenied); !errors.Is(err, call.ErrNobody) {
 			t.Errorf("Do() by nobody = %v, want ErrNobody", err)
 		}
 		w.expectStarted(0)
@@ -225,8 +226,8 @@ func TestUnknownTool(t *testing.T) {
 // pending is a call that waits for a person's word about a tool alone.
 func (w *world) pending(r call.Request, state approval.State) {
 	w.t.Helper()
-	var pending *approval.PendingError
-	err := w.failure(r, approval.CodePending)
+	var pending *consent.PendingError
+	err := w.failure(r, consent.CodePending)
 	if !errors.As(err, &pending) || pending.Tool != r.Item || pending.State != state {
 		w.t.Errorf("Do(%s) = %v, want the tool pending because it is %v", r.Item, err, state)
 	}
@@ -252,7 +253,7 @@ func TestHeldTools(t *testing.T) {
 		w.answers(request("git", "new"))
 		w.stop("git")
 		w.list(definition("echo", "and more"))
-		w.fails(answering(request("git", "echo"), approval.Deny), approval.CodeDenied)
+		w.fails(answering(request("git", "echo"), approval.Deny), consent.CodeDenied)
 	})
 }
 
@@ -299,7 +300,7 @@ func TestApprovedAnew(t *testing.T) {
 		w.answers(answering(request("git", "echo"), approval.Approve))
 		_, err := w.book.Revoke(t.Context(), "git", approval.Decision{Channel: "terminal", By: principal.Local})
 		check(t, err)
-		w.fails(request("git", "echo"), approval.CodePending)
+		w.fails(request("git", "echo"), consent.CodePending)
 		w.answers(answering(request("git", "echo"), approval.Approve))
 		w.expectStarted(1)
 		w.answers(request("git", "other"))
@@ -319,7 +320,7 @@ func TestReady(t *testing.T) {
 			t.Error("Approved() = false, want true")
 		}
 		r.Server = "sess"
-		if err := w.caller.Ready(t.Context(), answering(r, approval.Deny)); call.Code(err) != approval.CodeDenied {
+		if err := w.caller.Ready(t.Context(), answering(r, approval.Deny)); call.Code(err) != consent.CodeDenied {
 			t.Errorf("Ready() = %v, want a denial", err)
 		}
 		want := "approval:approved approval:pinned start:start approval:denied denial:refused:APPROVAL_DENIED"
@@ -448,10 +449,10 @@ func TestTogether(t *testing.T) {
 		var asked, callers sync.WaitGroup
 		asked.Add(1)
 		r := request("git", "echo")
-		r.Person.Ask = func(context.Context, approval.Question) (approval.Reply, error) {
+		r.Person.Ask = func(context.Context, approval.Question) (consent.Reply, error) {
 			asked.Done() // panics if it is asked twice
 			<-time.After(time.Second)
-			return approval.Reply{Answer: approval.Approve, Channel: "elicitation"}, nil
+			return consent.Reply{Answer: approval.Approve, Channel: "elicitation"}, nil
 		}
 		for range 30 {
 			callers.Go(func() { w.answers(r) })

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
@@ -156,8 +157,8 @@ func (e *RecordError) Hint() string {
 // Code returns the code of a failure, or "" for a server's own answer.
 func Code(err error) string {
 	var (
-		pending  *approval.PendingError
-		denied   *approval.DeniedError
+		pending  *consent.PendingError
+		denied   *consent.DeniedError
 		coded    interface{ Code() string }
 		expired  *fleet.TimeoutError
 		full     *fleet.MemoryError
@@ -175,9 +176,9 @@ func Code(err error) string {
 	case err == nil, isAnswer(err):
 		return ""
 	case errors.As(err, &pending):
-		return approval.CodePending
+		return consent.CodePending
 	case errors.As(err, &denied), errors.Is(err, ErrNobody), errors.Is(err, approval.ErrNotApproved):
-		return approval.CodeDenied
+		return consent.CodeDenied
 	case errors.As(err, &coded):
 		return coded.Code()
 	case errors.As(err, &noServer):
@@ -254,7 +255,7 @@ func details(err error) any {
 // for a person to know: a model gets no command to paste.
 func advice(err error, code string) string {
 	var hinted interface{ Hint() string }
-	if code == approval.CodePending || code == approval.CodeDenied || !errors.As(err, &hinted) {
+	if code == consent.CodePending || code == consent.CodeDenied || !errors.As(err, &hinted) {
 		return ""
 	}
 	return hinted.Hint()

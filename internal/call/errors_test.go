@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/fleet"
@@ -36,10 +37,10 @@ func TestCode(t *testing.T) {
 		{fmt.Errorf("call: %w", answer), ""},
 		{&fleet.StartError{Server: "git", Err: answer}, call.CodeConnection},
 		{&fleet.BackoffError{Server: "git", Err: &fleet.StartError{Server: "git", Err: answer}}, call.CodeConnection},
-		{&approval.PendingError{Server: "git"}, approval.CodePending},
-		{&approval.DeniedError{Server: "git"}, approval.CodeDenied},
-		{fmt.Errorf("tool: %w", approval.ErrNotApproved), approval.CodeDenied},
-		{call.ErrNobody, approval.CodeDenied},
+		{&consent.PendingError{Server: "git"}, consent.CodePending},
+		{&consent.DeniedError{Server: "git"}, consent.CodeDenied},
+		{fmt.Errorf("tool: %w", approval.ErrNotApproved), consent.CodeDenied},
+		{call.ErrNobody, consent.CodeDenied},
 		{&call.WaitingError{Server: "git", Doing: "pulling"}, call.CodeStarting},
 		{&call.UnknownItemError{Server: "git"}, call.CodeToolNotFound},
 		{&call.RecordError{Err: errDisk}, call.CodeAudit},
@@ -64,7 +65,7 @@ func TestCode(t *testing.T) {
 		{fleet.ErrClosed, call.CodeConnection},
 		{context.Canceled, call.CodeCancelled},
 		{context.DeadlineExceeded, call.CodeConnection},
-		{errors.Join(errDisk, &approval.PendingError{}), approval.CodePending},
+		{errors.Join(errDisk, &consent.PendingError{}), consent.CodePending},
 		{errDisk, call.CodeConnection},
 	}
 	for _, tt := range tests {
@@ -92,14 +93,14 @@ func TestFailure(t *testing.T) {
 			},
 		},
 		{ // the code stands there once, and nothing to paste
-			&approval.PendingError{ID: "1a2b3c4d", Server: "git"}, ref,
+			&consent.PendingError{ID: "1a2b3c4d", Server: "git"}, ref,
 			failed{
 				`APPROVAL_PENDING: "git" waits for approval; ask the user to run dockgate approve (question 1a2b3c4d)`, "APPROVAL_PENDING",
 				`APPROVAL_PENDING: "git" waits for approval; ask the user to run dockgate approve (question 1a2b3c4d)`, "", "git",
 			},
 		},
 		{
-			&approval.DeniedError{Server: "git", Reason: "the user denied it"}, ref,
+			&consent.DeniedError{Server: "git", Reason: "the user denied it"}, ref,
 			failed{`APPROVAL_DENIED: "git" may not be used: the user denied it`, "APPROVAL_DENIED", `APPROVAL_DENIED: "git" may not be used: the user denied it`, "", "git"},
 		},
 		{

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/principal"
@@ -195,20 +196,23 @@ func TestNobodyWaitsForAPerson(t *testing.T) {
 		w.answers(request("git", "echo"))
 		w.answers(request("long", "echo"))
 		w.book = w.openBook(w.openStore(), approval.ModeAsk)
-		w.caller.Book = w.book
+		check(t, w.caller.Close())
+		options := w.caller.Options
+		options.Book = w.book
+		w.caller = call.New(options)
 		w.follow()
 		w.list(definition("echo", "changed"))
 		held := w.starts(t.Context(), request("git", "echo"))
 		if d := took(func() {
 			r := request("long", "echo")
-			if _, err := w.caller.Do(t.Context(), r); err != nil && call.Code(err) != approval.CodePending {
+			if _, err := w.caller.Do(t.Context(), r); err != nil && call.Code(err) != consent.CodePending {
 				t.Errorf("Do() = %v, want an answer or a question", err)
 			}
-		}); d > approval.DefaultWait {
+		}); d > consent.DefaultWait {
 			t.Errorf("Do() took %v, want no wait for a place", d)
 		}
-		if err := <-held; call.Code(err) != approval.CodePending {
-			t.Errorf("Do() of the held tool = %v, want %s", err, approval.CodePending)
+		if err := <-held; call.Code(err) != consent.CodePending {
+			t.Errorf("Do() of the held tool = %v, want %s", err, consent.CodePending)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/access"
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/fleet"
@@ -85,13 +86,13 @@ func TestRoleApproves(t *testing.T) {
 	inWorld(t, approval.ModeAsk, func(t *testing.T, w *world) {
 		w.caller.Approver = func(who principal.Principal) bool { return who.Role == "owner" }
 		r := answering(request("git", "echo"), approval.Approve)
-		w.fails(by("reader", r), approval.CodePending)
+		w.fails(by("reader", r), consent.CodePending)
 		w.expectStarted(0)
 		w.answers(by("owner", r))
 		w.list(definition("echo", ""), definition("fresh", ""))
 		w.stop("git")
 		w.answers(by("owner", r))
-		w.fails(by("reader", answering(request("git", "fresh"), approval.Approve)), approval.CodePending)
+		w.fails(by("reader", answering(request("git", "fresh"), approval.Approve)), consent.CodePending)
 		w.answers(by("owner", answering(request("git", "fresh"), approval.Approve)))
 		w.answers(by("reader", request("git", "fresh")))
 	})

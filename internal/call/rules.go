@@ -117,7 +117,7 @@ func (c *Caller) permitted(ctx context.Context, r Request, made plan.Plan, wait 
 	}
 	c.tell(r, "waiting for a person to confirm the call of "+r.Item)
 	asked := approval.NewCall(r.Item, r.Arguments, r.Session, why)
-	if err := c.Book.RequireCall(ctx, Question(r.Principal, made), asked, r.Person, wait()); err != nil {
+	if err := c.desk.RequireCall(ctx, Question(r.Principal, made), asked, r.Person, wait()); err != nil {
 		return err
 	}
 	// While the person thought, somebody may have taken the approval back.

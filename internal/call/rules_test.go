@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/principal"
@@ -90,7 +91,7 @@ func TestRulesChange(t *testing.T) {
 		w.answers(request("git", "echo"))
 		r := request("git", "echo")
 		r.Principal = principal.Principal{}
-		w.fails(r, approval.CodeDenied)
+		w.fails(r, consent.CodeDenied)
 	})
 }
 
@@ -99,10 +100,10 @@ func TestAskRule(t *testing.T) {
 	inWorld(t, approval.ModeAsk, func(t *testing.T, w *world) {
 		w.rule(`[{pattern: [other], action: ask}]`)
 		var asked []approval.Question
-		reply := approval.Reply{Answer: approval.Approve, Channel: "elicitation"}
+		reply := consent.Reply{Answer: approval.Approve, Channel: "elicitation"}
 		ask := func(tool string) call.Request {
 			r := request("git", tool)
-			r.Person.Ask = func(_ context.Context, q approval.Question) (approval.Reply, error) {
+			r.Person.Ask = func(_ context.Context, q approval.Question) (consent.Reply, error) {
 				asked = append(asked, q)
 				return reply, nil
 			}
@@ -120,9 +121,9 @@ func TestAskRule(t *testing.T) {
 			t.Errorf("asked %+v, want each call with its arguments", asked)
 		}
 		reply.Answer = approval.Deny
-		w.fails(ask("other"), approval.CodeDenied)
-		w.fails(request("git", "other"), approval.CodePending)
-		reply = approval.Reply{Answer: approval.Approve, Channel: "elicitation", ForSession: true}
+		w.fails(ask("other"), consent.CodeDenied)
+		w.fails(request("git", "other"), consent.CodePending)
+		reply = consent.Reply{Answer: approval.Approve, Channel: "elicitation", ForSession: true}
 		w.answers(ask("other"))
 		n := len(asked)
 		w.answers(ask("other"))
@@ -132,11 +133,11 @@ func TestAskRule(t *testing.T) {
 		}
 		another := request("git", "other")
 		another.Session = "s2"
-		w.fails(another, approval.CodePending)
+		w.fails(another, consent.CodePending)
 		if calls := w.calls(); len(calls) != 7 {
 			t.Errorf("the server got %d calls, want 7", len(calls))
 		}
-		if history := w.history(); !strings.HasSuffix(history, "call:refused:"+approval.CodePending) || !strings.Contains(history, "denial:refused:"+approval.CodeDenied) {
+		if history := w.history(); !strings.HasSuffix(history, "call:refused:"+consent.CodePending) || !strings.Contains(history, "denial:refused:"+consent.CodeDenied) {
 			t.Errorf("recorded %s, want what was refused", history)
 		}
 	})
@@ -158,7 +159,7 @@ func TestAskRuleElsewhere(t *testing.T) {
 		other := w.openBook(w.openStore(), approval.ModeAsk)
 		_, err := other.Revoke(t.Context(), "git", approval.Decision{Channel: "terminal", By: principal.Local})
 		check(t, err)
-		if err := <-ended; call.Code(err) != approval.CodeDenied {
+		if err := <-ended; call.Code(err) != consent.CodeDenied {
 			t.Errorf("Do() = %v, want a refusal of what is not approved any more", err)
 		}
 		if calls := w.calls(); len(calls) != 1 {

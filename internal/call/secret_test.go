@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/sandbox"
@@ -58,11 +59,11 @@ func TestSecretsStayHidden(t *testing.T) {
 		}
 		r := request("locked", "echo")
 		r.Waiting = func(text string) { said = append(said, text) }
-		r.Person.Ask = func(_ context.Context, q approval.Question) (approval.Reply, error) {
+		r.Person.Ask = func(_ context.Context, q approval.Question) (consent.Reply, error) {
 			encoded, err := json.Marshal(q)
 			check(t, err)
 			said = append(said, strings.Join(q.Lines(), "\n"), string(encoded))
-			return approval.Reply{Answer: approval.Approve, Channel: "elicitation"}, nil
+			return consent.Reply{Answer: approval.Approve, Channel: "elicitation"}, nil
 		}
 		w.answers(r)
 		for _, name := range []string{"crash", "crash", "hang"} {

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/catalog"
@@ -125,7 +126,7 @@ func inWorldWith(t *testing.T, mode approval.Mode, quota fleet.Quota, run func(*
 				Catalog: func() *catalog.Catalog { return servers }, Settings: w, Images: w,
 				Unenforced: func() []string { return nil },
 			},
-			Book: w.book, Record: w, Fleet: w.fleet, Offers: w.offers, ApprovalWait: approval.DefaultWait, Logger: logger,
+			Book: w.book, Record: w, Fleet: w.fleet, Offers: w.offers, ApprovalWait: consent.DefaultWait, Logger: logger,
 		})
 		run(t, w)
 		check(t, w.caller.Close())
@@ -152,7 +153,6 @@ func (w *world) openBook(db *store.DB, mode approval.Mode) *approval.Book {
 		},
 	})
 	check(w.t, err)
-	w.t.Cleanup(func() { check(w.t, book.Close()) })
 	return book
 }
 
@@ -266,8 +266,8 @@ func request(server, tool string) call.Request {
 
 // answering returns a request whose person gives that answer.
 func answering(r call.Request, answer approval.Answer) call.Request {
-	r.Person.Ask = func(context.Context, approval.Question) (approval.Reply, error) {
-		return approval.Reply{Answer: answer, Channel: "elicitation"}, nil
+	r.Person.Ask = func(context.Context, approval.Question) (consent.Reply, error) {
+		return consent.Reply{Answer: answer, Channel: "elicitation"}, nil
 	}
 	return r
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/docker"
 	"github.com/dockgate/dockgate/internal/plan"
@@ -17,8 +18,8 @@ import (
 // and returns it for somebody to answer; nil if the plan is approved. It waits
 // for nobody.
 func (d *Daemon) Ask(ctx context.Context, who principal.Principal, made plan.Plan) (*approval.Question, error) {
-	err := d.Book.Require(ctx, call.Question(who, made), approval.Person{}, 0)
-	var pending *approval.PendingError
+	err := consent.New(d.Book, d.Logger).Require(ctx, call.Question(who, made), consent.Person{}, 0)
+	var pending *consent.PendingError
 	if !errors.As(err, &pending) {
 		return nil, err
 	}

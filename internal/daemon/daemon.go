@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/catalog"
@@ -165,15 +166,11 @@ func (d *Daemon) Catalog() *catalog.Catalog { return d.Now().Catalog }
 func (d *Daemon) openRecord(ctx context.Context) error {
 	d.Audit = &audit.Journal{Dir: AuditDir(d.State)}
 	d.closers = append(d.closers, d.Audit.Close)
-	book, err := approval.Open(ctx, d.Store, approval.Options{
+	var err error
+	d.Book, err = approval.Open(ctx, d.Store, approval.Options{
 		Mode: d.Config.Approval.Mode, Record: d.recordDecision, Logger: d.Logger,
 	})
-	if err != nil {
-		return err
-	}
-	d.Book = book
-	d.closers = append(d.closers, book.Close)
-	return nil
+	return err
 }
 
 func (d *Daemon) openEngine(ctx context.Context) error {
@@ -226,7 +223,7 @@ func (d *Daemon) wire() {
 	d.closers = append(d.closers, d.Fleet.Close)
 	wait := time.Duration(d.Config.Approval.Wait)
 	if wait == 0 {
-		wait = approval.DefaultWait
+		wait = consent.DefaultWait
 	}
 	d.Caller = call.New(call.Options{
 		Planner: d.Planner, Book: d.Book, Record: d.Audit, Fleet: d.Fleet, Offers: offers,

@@ -18,7 +18,6 @@ import (
 
 	"github.com/dockgate/dockgate/internal/access"
 	"github.com/dockgate/dockgate/internal/access/accesstest"
-	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/login"
@@ -94,7 +93,7 @@ func TestLogin(t *testing.T) {
 	use := func(session string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		client := call.Client{Principal: principal.Local, Session: session, Via: "direct", Person: approval.Person{}}
+		client := call.Client{Principal: principal.Local, Session: session, Via: "direct"}
 		_, err := d.Caller.CallTool(ctx, client, "tracker", "issues", nil)
 		return err
 	}

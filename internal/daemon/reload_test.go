@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/inventory"
@@ -173,7 +173,7 @@ func (r *reloading) running() presence.Presence {
 func (r *reloading) call(tool string) error {
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
-	client := call.Client{Principal: principal.Local, Session: "s", Via: "direct", Person: approval.Person{}, Waiting: func(string) {}}
+	client := call.Client{Principal: principal.Local, Session: "s", Via: "direct", Person: consent.Person{}, Waiting: func(string) {}}
 	result, err := r.Caller.CallTool(ctx, client, "web", tool, nil)
 	if err == nil && !strings.Contains(string(result), "done") {
 		err = fmt.Errorf("result %s", result)

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/era"
 )
 
@@ -20,25 +21,25 @@ const forSession = "approve for this session"
 
 // person is how the user behind a legacy client can be asked; behind a modern
 // one the answer comes with the retry of the call, see park.go.
-func (g *Gateway) person(connection *mcp.ServerSession) approval.Person {
+func (g *Gateway) person(connection *mcp.ServerSession) consent.Person {
 	tell := func(ctx context.Context, text string) {
 		g.Logger.InfoContext(ctx, "waiting for a person", "question", text)
 	}
 	if connection == nil {
-		return approval.Person{Tell: tell}
+		return consent.Person{Tell: tell}
 	}
 	hello := connection.InitializeParams()
 	if hello == nil || era.IsModern(hello.ProtocolVersion) || !takesForms(hello.Capabilities) {
-		return approval.Person{Tell: tell}
+		return consent.Person{Tell: tell}
 	}
-	return approval.Person{Ask: func(ctx context.Context, question approval.Question) (approval.Reply, error) {
+	return consent.Person{Ask: func(ctx context.Context, question approval.Question) (consent.Reply, error) {
 		asked, err := json.Marshal(form(question))
 		if err != nil {
-			return approval.Reply{}, err
+			return consent.Reply{}, err
 		}
 		answer, err := request(ctx, connection, era.Elicit, asked)
 		if err != nil {
-			return approval.Reply{}, err
+			return consent.Reply{}, err
 		}
 		return reply(answer)
 	}}
@@ -71,25 +72,25 @@ func form(question approval.Question) *mcp.ElicitParams {
 }
 
 // reply reads the answer to a form. Closing it decides nothing.
-func reply(raw json.RawMessage) (approval.Reply, error) {
+func reply(raw json.RawMessage) (consent.Reply, error) {
 	var answer mcp.ElicitResult
 	if err := json.Unmarshal(raw, &answer); err != nil {
-		return approval.Reply{}, fmt.Errorf("the answer to a form: %w", err)
+		return consent.Reply{}, fmt.Errorf("the answer to a form: %w", err)
 	}
 	switch {
 	case answer.Action == "decline":
-		return approval.Reply{Answer: approval.Deny, Channel: channel}, nil
+		return consent.Reply{Answer: approval.Deny, Channel: channel}, nil
 	case answer.Action != "accept":
-		return approval.Reply{Answer: approval.Dismiss}, nil
+		return consent.Reply{Answer: approval.Dismiss}, nil
 	}
 	switch decision := answer.Content["decision"]; decision {
 	case forSession:
-		return approval.Reply{Answer: approval.Approve, Channel: channel, ForSession: true}, nil
+		return consent.Reply{Answer: approval.Approve, Channel: channel, ForSession: true}, nil
 	case "approve":
-		return approval.Reply{Answer: approval.Approve, Channel: channel}, nil
+		return consent.Reply{Answer: approval.Approve, Channel: channel}, nil
 	case "deny":
-		return approval.Reply{Answer: approval.Deny, Channel: channel}, nil
+		return consent.Reply{Answer: approval.Deny, Channel: channel}, nil
 	default:
-		return approval.Reply{}, fmt.Errorf("the form came back with the decision %v", decision)
+		return consent.Reply{}, fmt.Errorf("the form came back with the decision %v", decision)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/gateway"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/principal"
@@ -60,8 +61,8 @@ func TestDenied(t *testing.T) {
 			var asked []string
 			session := h.join(t, answering("deny", &asked), version)
 			result := invoke(t, session, "one__echo", nil)
-			if !result.IsError || !strings.HasPrefix(text(result), approval.CodeDenied) || h.fake.Started() != 0 {
-				t.Errorf("one__echo = %q, error %t, %d started; want %s and none", text(result), result.IsError, h.fake.Started(), approval.CodeDenied)
+			if !result.IsError || !strings.HasPrefix(text(result), consent.CodeDenied) || h.fake.Started() != 0 {
+				t.Errorf("one__echo = %q, error %t, %d started; want %s and none", text(result), result.IsError, h.fake.Started(), consent.CodeDenied)
 			}
 		})
 	}
@@ -78,8 +79,8 @@ func TestAcceptIsNotApproval(t *testing.T) {
 		})
 		session := h.join(t, client, version)
 		result := invoke(t, session, "one__echo", nil)
-		if !result.IsError || !strings.HasPrefix(text(result), approval.CodePending) || h.fake.Started() != 0 {
-			t.Errorf("%s: one__echo = %q; want %s", version, text(result), approval.CodePending)
+		if !result.IsError || !strings.HasPrefix(text(result), consent.CodePending) || h.fake.Started() != 0 {
+			t.Errorf("%s: one__echo = %q; want %s", version, text(result), consent.CodePending)
 		}
 	}
 }
@@ -90,8 +91,8 @@ func TestPendingWithoutForms(t *testing.T) {
 			h := build(t, options{wait: 10 * time.Millisecond, active: []string{"one"}}, map[string]sandboxtest.Server{"test/one": sdkServer(echo)})
 			session := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil), version)
 			result := invoke(t, session, "one__echo", nil)
-			if !result.IsError || !strings.HasPrefix(text(result), approval.CodePending) {
-				t.Fatalf("one__echo = %q, error %t; want %s", text(result), result.IsError, approval.CodePending)
+			if !result.IsError || !strings.HasPrefix(text(result), consent.CodePending) {
+				t.Fatalf("one__echo = %q, error %t; want %s", text(result), result.IsError, consent.CodePending)
 			}
 			questions := h.book.Questions(approval.ProgressPending)
 			if len(questions) != 1 {

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/era"
 	"github.com/dockgate/dockgate/internal/gateway/park"
@@ -73,14 +74,14 @@ func (g *Gateway) park(ctx context.Context, req mcp.Request, e exchange) (mcp.Re
 	p := &parkedCall{Of: &rider{ref: e.ref, client: e.client}, Principal: e.client.Principal, Same: e.same}
 	client := e.client
 	if e.can.Form {
-		client.Person.Ask = func(ctx context.Context, question approval.Question) (approval.Reply, error) {
+		client.Person.Ask = func(ctx context.Context, question approval.Question) (consent.Reply, error) {
 			asked, err := json.Marshal(form(question))
 			if err != nil {
-				return approval.Reply{}, err
+				return consent.Reply{}, err
 			}
 			answer, err := p.Ask(ctx, era.Input{Key: approvalID, Method: era.Elicit, Params: asked})
 			if err != nil {
-				return approval.Reply{}, err
+				return consent.Reply{}, err
 			}
 			return reply(answer)
 		}
@@ -195,7 +196,7 @@ func (g *Gateway) late(reason error, ref tool.Ref, err error) error {
 	}
 	for _, question := range g.Caller.Book.Questions(approval.ProgressPending) {
 		if question.Server == ref.Server {
-			return &approval.PendingError{ID: question.ID, Server: ref.Server}
+			return &consent.PendingError{ID: question.ID, Server: ref.Server}
 		}
 	}
 	return &call.WaitingError{Server: ref.Server, Doing: "starting"}

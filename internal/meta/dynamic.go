@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/plan"
@@ -152,7 +152,7 @@ func (d *Desk) add(ctx context.Context, client call.Client, arguments json.RawMe
 	d.Planner.Forget(entry.Name)
 	defer d.Changed(ctx)
 	err = d.Caller.Ready(ctx, request)
-	var pending *approval.PendingError
+	var pending *consent.PendingError
 	var waiting *call.WaitingError
 	switch {
 	case errors.As(err, &pending), errors.As(err, &waiting):

@@ -7,6 +7,7 @@ import (
 	"github.com/docker/go-units"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/gateway"
@@ -29,7 +30,7 @@ func Defaults() []Setting {
 	add("expose", strings.Split(join(DefaultExpose()), ", "))
 	add("prefix", string(gateway.PrefixServer))
 	add("approval.mode", string(approval.ModeAsk))
-	add("approval.wait", Brief(approval.DefaultWait))
+	add("approval.wait", Brief(consent.DefaultWait))
 	add("approval.scripted", false)
 	add("limits.memory", size(sandbox.DefaultMemory))
 	add("limits.cpus", sandbox.DefaultCPUs)

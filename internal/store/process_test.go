@@ -57,7 +57,7 @@ func work(ctx context.Context, dir, name string) error {
 	for n := range limit {
 		grant := sandbox.Grant{Server: name + strconv.Itoa(n)}
 		request := approval.Request{Server: grant.Server, Grant: grant, Principal: principal.Local}
-		if err := book.Require(ctx, request, approval.Person{}, 0); err != nil {
+		if _, err := book.Ask(ctx, request); err != nil {
 			return err
 		}
 		listed := []tool.Definition{{Name: "x", JSON: []byte(`{"name":"x"}`)}}

@@ -22,9 +22,11 @@ func open(t *testing.T, dir string) *store.DB {
 	return db
 }
 
-func TestApprovals(t *testing.T) {
-	approvaltest.Run(t, func(t *testing.T) (one, two approval.Store) {
-		dir := t.TempDir()
-		return open(t, dir), open(t, dir)
-	})
+func TestApprovals(t *testing.T) { approvaltest.Run(t, openTwice) }
+
+func TestDesk(t *testing.T) { approvaltest.RunDesk(t, openTwice) }
+
+func openTwice(t *testing.T) (one, two approval.Store) {
+	dir := t.TempDir()
+	return open(t, dir), open(t, dir)
 }

@@ -109,7 +109,7 @@ func (w *world) approve(ctx context.Context, d *daemon.Daemon, e entry) (int, er
 		Server: e.name, Grant: made.Grant, GrantDigest: made.GrantDigest, Principal: principal.Local,
 		Details: approval.Details{Title: made.Entry.Title, Description: made.Entry.Description, Origin: made.Entry.Origin},
 	}
-	if err := d.Book.Require(ctx, question, approval.Person{}, 0); err != nil {
+	if _, err := d.Book.Ask(ctx, question); err != nil {
 		return 0, err
 	}
 	if _, err := d.Book.Pin(ctx, question, offer.Tools); err != nil {

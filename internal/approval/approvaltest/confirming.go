@@ -8,17 +8,18 @@ import (
 	"time"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 )
 
 // answers is a person who gives the same reply to everything, and counts.
 type answers struct {
-	reply approval.Reply
+	reply consent.Reply
 	asked int
 	last  approval.Question
 }
 
-func (a *answers) person() approval.Person {
-	return approval.Person{Ask: func(_ context.Context, q approval.Question) (approval.Reply, error) {
+func (a *answers) person() consent.Person {
+	return consent.Person{Ask: func(_ context.Context, q approval.Question) (consent.Reply, error) {
 		a.asked++
 		a.last = q
 		a.reply.Channel = "elicitation"
@@ -27,7 +28,7 @@ func (a *answers) person() approval.Person {
 }
 
 // confirm requires a call in a session, and holds its error to a code.
-func (w *world) confirm(book *approval.Book, arguments, session string, person approval.Person, wait time.Duration, code string) {
+func (w *world) confirm(book *office, arguments, session string, person consent.Person, wait time.Duration, code string) {
 	w.t.Helper()
 	err := book.RequireCall(w.t.Context(), request(grant("github", "1")), approval.NewCall("delete", []byte(arguments), session, "rule 3"), person, wait)
 	if got := codeOf(err); got != code {
@@ -37,7 +38,7 @@ func (w *world) confirm(book *approval.Book, arguments, session string, person a
 
 func confirmOnce(t *testing.T, w *world) {
 	book := w.book(w.one, approval.ModeAsk)
-	yes, no := answers{reply: approval.Reply{Answer: approval.Approve}}, answers{reply: approval.Reply{Answer: approval.Deny}}
+	yes, no := answers{reply: consent.Reply{Answer: approval.Approve}}, answers{reply: consent.Reply{Answer: approval.Deny}}
 	err := book.RequireCall(t.Context(), request(grant("github", "1")), approval.NewCall("delete", nil, "s", ""), yes.person(), time.Minute)
 	if !errors.Is(err, approval.ErrNotApproved) || yes.asked != 0 {
 		t.Errorf("RequireCall of what is not approved = %v, want ErrNotApproved and nobody asked", err)
@@ -45,7 +46,7 @@ func confirmOnce(t *testing.T, w *world) {
 	w.approve(book, grant("github", "1"))
 	for range 2 { // each answer is for one call
 		w.confirm(book, "{}", "s", yes.person(), time.Minute, "")
-		w.confirm(book, "{}", "s", no.person(), time.Minute, approval.CodeDenied)
+		w.confirm(book, "{}", "s", no.person(), time.Minute, consent.CodeDenied)
 	}
 	if yes.asked != 2 || no.asked != 2 {
 		t.Errorf("asked %d and %d times, want 2 and 2", yes.asked, no.asked)
@@ -64,13 +65,13 @@ func confirmOnce(t *testing.T, w *world) {
 		t.Errorf("left open: %v", open)
 	}
 	dismiss := answers{}
-	w.confirm(book, "{}", "s", dismiss.person(), time.Minute, approval.CodePending)
+	w.confirm(book, "{}", "s", dismiss.person(), time.Minute, consent.CodePending)
 }
 
 func confirmForSession(t *testing.T, w *world) {
 	book := w.book(w.one, approval.ModeAsk)
 	w.approve(book, grant("github", "1"))
-	forSession := answers{reply: approval.Reply{Answer: approval.Approve, ForSession: true}}
+	forSession := answers{reply: consent.Reply{Answer: approval.Approve, ForSession: true}}
 	for range 3 {
 		w.confirm(book, "{}", "s", forSession.person(), time.Minute, "")
 	}
@@ -79,14 +80,14 @@ func confirmForSession(t *testing.T, w *world) {
 		t.Errorf("asked %d times, recorded %+v, want once, for the session", forSession.asked, w.last())
 	}
 	w.later(time.Hour)
-	w.confirm(book, "{}", "s", approval.Person{}, 0, "")
-	w.confirm(book, "{}", "another", approval.Person{}, 0, approval.CodePending)
+	w.confirm(book, "{}", "s", consent.Person{}, 0, "")
+	w.confirm(book, "{}", "another", consent.Person{}, 0, consent.CodePending)
 	other := approval.NewCall("other", []byte("{}"), "s", "")
-	if err := book.RequireCall(t.Context(), request(grant("github", "1")), other, approval.Person{}, 0); codeOf(err) != approval.CodePending {
+	if err := book.RequireCall(t.Context(), request(grant("github", "1")), other, consent.Person{}, 0); codeOf(err) != consent.CodePending {
 		t.Errorf("RequireCall of another tool = %v, want it pending", err)
 	}
 	// A session of that name in another run is another session.
-	w.confirm(w.book(w.two, approval.ModeAsk), "{}", "s", approval.Person{}, 0, approval.CodePending)
+	w.confirm(w.book(w.two, approval.ModeAsk), "{}", "s", consent.Person{}, 0, consent.CodePending)
 	for _, q := range book.Questions(approval.ProgressApproved) {
 		if q.Call != nil && q.Call.Arguments != "" {
 			t.Errorf("kept the arguments %q of a call that was decided", q.Call.Arguments)
@@ -97,11 +98,11 @@ func confirmForSession(t *testing.T, w *world) {
 func confirmElsewhere(t *testing.T, w *world) {
 	book, other := w.book(w.one, approval.ModeAsk), w.book(w.two, approval.ModeAsk)
 	w.approve(book, grant("github", "1"))
-	for answer, code := range map[approval.Answer]string{approval.Approve: "", approval.Deny: approval.CodeDenied} {
+	for answer, code := range map[approval.Answer]string{approval.Approve: "", approval.Deny: consent.CodeDenied} {
 		result := make(chan error, 1)
 		go func() {
 			call := approval.NewCall("delete", []byte("{}"), "s", "")
-			result <- book.RequireCall(t.Context(), request(grant("github", "1")), call, approval.Person{}, approval.DefaultWait)
+			result <- book.RequireCall(t.Context(), request(grant("github", "1")), call, consent.Person{}, consent.DefaultWait)
 		}()
 		pass(10 * time.Second)
 		w.decide(other, w.pending(other), by("terminal", answer))
@@ -110,11 +111,11 @@ func confirmElsewhere(t *testing.T, w *world) {
 		}
 	}
 	// What comes too late is for the next call that is the same.
-	w.confirm(book, "{}", "s", approval.Person{}, time.Second, approval.CodePending)
+	w.confirm(book, "{}", "s", consent.Person{}, time.Second, consent.CodePending)
 	w.decide(book, w.pending(book), by("terminal", approval.Approve))
-	w.confirm(book, `{"other":1}`, "s", approval.Person{}, 0, approval.CodePending)
-	w.confirm(book, "{}", "s", approval.Person{}, 0, "")
-	w.confirm(book, "{}", "s", approval.Person{}, 0, approval.CodePending)
+	w.confirm(book, `{"other":1}`, "s", consent.Person{}, 0, consent.CodePending)
+	w.confirm(book, "{}", "s", consent.Person{}, 0, "")
+	w.confirm(book, "{}", "s", consent.Person{}, 0, consent.CodePending)
 	// Or for none.
 	q := w.pending(book)
 	w.decide(book, q, by("terminal", approval.Approve))
@@ -122,19 +123,19 @@ func confirmElsewhere(t *testing.T, w *world) {
 	if open := book.Questions(); len(open) > 1 { // the server's own stays
 		t.Errorf("still asked or answered after 11 minutes: %v", open)
 	}
-	w.confirm(book, "{}", "s", approval.Person{}, 0, approval.CodePending)
+	w.confirm(book, "{}", "s", consent.Person{}, 0, consent.CodePending)
 }
 
 // Two calls that are the same need two answers.
 func confirmTwice(t *testing.T, w *world) {
 	book := w.book(w.one, approval.ModeAsk)
 	w.approve(book, grant("github", "1"))
-	yes := answers{reply: approval.Reply{Answer: approval.Approve}}
+	yes := answers{reply: consent.Reply{Answer: approval.Approve}}
 	results := make(chan error, 2)
 	for range 2 {
 		go func() {
 			call := approval.NewCall("delete", []byte("{}"), "s", "")
-			results <- book.RequireCall(t.Context(), request(grant("github", "1")), call, approval.Person{Ask: func(_ context.Context, q approval.Question) (approval.Reply, error) {
+			results <- book.RequireCall(t.Context(), request(grant("github", "1")), call, consent.Person{Ask: func(_ context.Context, q approval.Question) (consent.Reply, error) {
 				pass(time.Second)
 				return yes.person().Ask(t.Context(), q)
 			}}, time.Minute)
@@ -152,13 +153,13 @@ func confirmTwice(t *testing.T, w *world) {
 
 func confirmModes(t *testing.T, w *world) {
 	all, pinned := w.book(w.one, approval.ModeAll), w.book(w.two, approval.ModePinned)
-	if err := all.Require(t.Context(), request(grant("github", "1")), approval.Person{}, 0); err != nil {
+	if err := all.Require(t.Context(), request(grant("github", "1")), consent.Person{}, 0); err != nil {
 		t.Fatal(err)
 	}
-	w.confirm(all, "{}", "s", approval.Person{}, 0, approval.CodePending) // a rule says so
+	w.confirm(all, "{}", "s", consent.Person{}, 0, consent.CodePending) // a rule says so
 	w.refresh(pinned)
-	yes := answers{reply: approval.Reply{Answer: approval.Approve}}
-	w.confirm(pinned, "{}", "s", yes.person(), time.Minute, approval.CodeDenied)
+	yes := answers{reply: consent.Reply{Answer: approval.Approve}}
+	w.confirm(pinned, "{}", "s", yes.person(), time.Minute, consent.CodeDenied)
 	if yes.asked > 0 {
 		t.Error("a gateway that never asks has asked")
 	}
@@ -166,7 +167,7 @@ func confirmModes(t *testing.T, w *world) {
 	result := make(chan error, 1)
 	go func() {
 		call := approval.NewCall("delete", []byte(`{"n":2}`), "s", "")
-		result <- all.RequireCall(t.Context(), request(grant("github", "1")), call, approval.Person{}, time.Minute)
+		result <- all.RequireCall(t.Context(), request(grant("github", "1")), call, consent.Person{}, time.Minute)
 	}()
 	pass(time.Second)
 	if _, err := all.Revoke(t.Context(), "github", by("terminal", approval.Deny)); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/sandbox"
 )
@@ -103,7 +104,7 @@ func nothingApproved(t *testing.T, w *world) {
 	if _, err := book.Pin(t.Context(), request(g), tools("x")); !errors.Is(err, approval.ErrNotApproved) {
 		t.Errorf("Pin = %v, want ErrNotApproved", err)
 	}
-	err := book.RequireTool(t.Context(), request(g), tools("x")[0], approval.Person{}, 0)
+	err := book.RequireTool(t.Context(), request(g), tools("x")[0], consent.Person{}, 0)
 	if !errors.Is(err, approval.ErrNotApproved) {
 		t.Errorf("RequireTool = %v, want ErrNotApproved", err)
 	}
@@ -152,7 +153,7 @@ func approveAndExpire(t *testing.T, w *world) {
 	}
 	w.check(other, g, approval.Expired)
 	w.checkTool(book, g, "x", approval.Expired)
-	if err := book.RequireTool(t.Context(), request(g), tools("x")[0], approval.Person{}, 0); !errors.Is(err, approval.ErrNotApproved) {
+	if err := book.RequireTool(t.Context(), request(g), tools("x")[0], consent.Person{}, 0); !errors.Is(err, approval.ErrNotApproved) {
 		t.Errorf("RequireTool under an expired approval = %v, want ErrNotApproved", err)
 	}
 	if _, err := book.Pin(t.Context(), request(g), tools("x", "y")); !errors.Is(err, approval.ErrNotApproved) {
@@ -241,8 +242,8 @@ func denialHolds(t *testing.T, w *world) {
 	q := w.ask(book, request(g))
 	w.decide(book, q, by("terminal", approval.Deny))
 	w.check(book, g, approval.Denied)
-	err := book.Require(t.Context(), request(g), approval.Person{}, time.Hour)
-	var denied *approval.DeniedError
+	err := book.Require(t.Context(), request(g), consent.Person{}, time.Hour)
+	var denied *consent.DeniedError
 	if !errors.As(err, &denied) || denied.ID != q.ID || denied.Server != "github" {
 		t.Errorf("Require after a denial = %v, want a DeniedError of %s", err, q.ID)
 	}
@@ -268,7 +269,7 @@ func denialHolds(t *testing.T, w *world) {
 	}
 	w.decide(shell, list[0], by("terminal", approval.Approve))
 	pass(time.Second)
-	for _, b := range []*approval.Book{book, later, shell} {
+	for _, b := range []*office{book, later, shell} {
 		w.check(b, g, approval.Approved)
 	}
 	var gone *approval.GoneError
@@ -326,7 +327,7 @@ func decideRefuses(t *testing.T, w *world) {
 		t.Error("Decide without a record = nil, want an error")
 	}
 	w.check(book, g, approval.Missing)
-	w.check(unrecorded, g, approval.Missing)
+	w.check(&office{Book: unrecorded}, g, approval.Missing)
 	if len(w.events) != 0 {
 		t.Errorf("recorded %v, want nothing", w.events)
 	}
@@ -363,14 +364,14 @@ func racingDecisions(t *testing.T, w *world) {
 
 func manyWriters(t *testing.T, w *world) {
 	const each = 20
-	books := []*approval.Book{w.book(w.one, approval.ModeAll), w.book(w.two, approval.ModeAll), w.book(w.one, approval.ModeAll)}
+	books := []*office{w.book(w.one, approval.ModeAll), w.book(w.two, approval.ModeAll), w.book(w.one, approval.ModeAll)}
 	var writers sync.WaitGroup
 	server := func(book, n int) string { return fmt.Sprintf("server%d-%d", book, n) }
 	for i, book := range books {
 		for n := range each {
 			writers.Go(func() {
 				r := request(grant(server(i, n), "1"))
-				if err := book.Require(t.Context(), r, approval.Person{}, 0); err != nil {
+				if err := book.Require(t.Context(), r, consent.Person{}, 0); err != nil {
 					t.Errorf("Require = %v", err)
 				}
 				if _, err := book.Pin(t.Context(), r, tools("x")); err != nil {

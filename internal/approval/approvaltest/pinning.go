@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 )
 
 func pinFirst(t *testing.T, w *world) {
@@ -17,8 +18,8 @@ func pinFirst(t *testing.T, w *world) {
 	g, none := grant("github", "1"), grant("quiet", "1")
 	w.approve(book, g)
 	w.checkTool(book, g, "x", approval.Missing)
-	err := book.RequireTool(t.Context(), request(g), tools("x")[0], approval.Person{}, 0)
-	if !errors.Is(err, approval.ErrNotListed) {
+	err := book.RequireTool(t.Context(), request(g), tools("x")[0], consent.Person{}, 0)
+	if !errors.Is(err, consent.ErrNotListed) {
 		t.Errorf("RequireTool before the first listing = %v, want ErrNotListed", err)
 	}
 	if held := w.pin(book, g, "x", "y=1"); held != nil {
@@ -142,8 +143,8 @@ func pinDenied(t *testing.T, w *world) {
 	if q := w.pending(book); !slices.Equal(changes(q.Tools), []string{"+c"}) {
 		t.Errorf("asked about %v, want c alone: b was denied", changes(q.Tools))
 	}
-	err := book.RequireTool(t.Context(), request(g), tools("b")[0], approval.Person{}, time.Hour)
-	if codeOf(err) != approval.CodeDenied || !strings.Contains(err.Error(), denied.ID) {
+	err := book.RequireTool(t.Context(), request(g), tools("b")[0], consent.Person{}, time.Hour)
+	if codeOf(err) != consent.CodeDenied || !strings.Contains(err.Error(), denied.ID) {
 		t.Errorf("RequireTool of a denied tool = %v, want denied by %s", err, denied.ID)
 	}
 	w.checkTool(book, g, "b=changed", approval.Missing)
@@ -184,23 +185,23 @@ func requireTool(t *testing.T, w *world) {
 	g := grant("github", "1")
 	w.approve(book, g)
 	w.pin(book, g, "a=1")
-	if err := book.RequireTool(t.Context(), request(g), tools("a=1")[0], approval.Person{}, 0); err != nil {
+	if err := book.RequireTool(t.Context(), request(g), tools("a=1")[0], consent.Person{}, 0); err != nil {
 		t.Errorf("RequireTool of a pinned tool = %v, want nil", err)
 	}
 	var err error
 	took := within(func() {
-		err = book.RequireTool(t.Context(), request(g), tools("a=2")[0], approval.Person{}, approval.DefaultWait)
+		err = book.RequireTool(t.Context(), request(g), tools("a=2")[0], consent.Person{}, consent.DefaultWait)
 	})
 	want := `APPROVAL_PENDING: tool "a" of "github" waits for approval because it changed since it was approved; ` +
 		`ask the user to run dockgate approve (question ` + w.pending(book).ID + `)`
-	if err == nil || err.Error() != want || took != approval.DefaultWait {
+	if err == nil || err.Error() != want || took != consent.DefaultWait {
 		t.Errorf("RequireTool of a changed tool = %v after %v, want %s", err, took, want)
 	}
 
 	result := make(chan error, 1)
 	d := newDesk()
 	go func() {
-		result <- book.RequireTool(t.Context(), request(g), tools("b")[0], d.person(), approval.DefaultWait)
+		result <- book.RequireTool(t.Context(), request(g), tools("b")[0], d.person(), consent.DefaultWait)
 	}()
 	pass(time.Second)
 	d.expect(t, 1, 0)
@@ -219,7 +220,7 @@ func requireTool(t *testing.T, w *world) {
 func pinModes(t *testing.T, w *world) {
 	g := grant("github", "1")
 	all := w.book(w.one, approval.ModeAll)
-	if err := all.Require(t.Context(), request(g), approval.Person{}, 0); err != nil {
+	if err := all.Require(t.Context(), request(g), consent.Person{}, 0); err != nil {
 		t.Fatal(err)
 	}
 	w.pin(all, g, "a")
@@ -229,7 +230,7 @@ func pinModes(t *testing.T, w *world) {
 	if got := w.last(); got.Channel != approval.ChannelAll || !slices.Equal(got.Tools, []string{"b"}) {
 		t.Errorf("all: recorded %+v, want b by %s", got, approval.ChannelAll)
 	}
-	if err := all.RequireTool(t.Context(), request(g), tools("c")[0], approval.Person{}, 0); err != nil {
+	if err := all.RequireTool(t.Context(), request(g), tools("c")[0], consent.Person{}, 0); err != nil {
 		t.Errorf("all: RequireTool = %v, want nil", err)
 	}
 
@@ -238,7 +239,7 @@ func pinModes(t *testing.T, w *world) {
 		t.Errorf("pinned: Pin = %v, want a and d held", held)
 	}
 	err := pinned.RequireTool(t.Context(), request(g), tools("d")[0], newDesk().person(), time.Hour)
-	if codeOf(err) != approval.CodeDenied {
+	if codeOf(err) != consent.CodeDenied {
 		t.Errorf("pinned: RequireTool = %v, want denied", err)
 	}
 	if got := pinned.Questions(approval.ProgressPending); len(got) != 0 {

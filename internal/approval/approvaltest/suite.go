@@ -9,20 +9,24 @@ import (
 	"time"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/tool"
 )
 
+// A test is run on one fresh store, opened twice.
+type test struct {
+	name string
+	run  func(*testing.T, *world)
+}
+
 // Run holds a store to the contract of [approval.Store] and tests a book on
 // it. Open opens one fresh store twice, as two processes would. It may be
 // called in a testing/synctest bubble; what it opens is closed by t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) (one, two approval.Store)) {
-	tests := []struct {
-		name string
-		run  func(*testing.T, *world)
-	}{
+	inBubbles(t, open, []test{
 		{"store keeps content", storeKeepsContent},
 		{"store refuses an old revision", storeRefusesOldRevision},
 		{"nothing is approved at first", nothingApproved},
@@ -31,6 +35,32 @@ func Run(t *testing.T, open func(t *testing.T) (one, two approval.Store)) {
 		{"revoke", revoke},
 		{"a denial holds for the session", denialHolds},
 		{"decide refuses", decideRefuses},
+		{"old questions go", oldQuestionsGo},
+		{"pin the first listing", pinFirst},
+		{"hold what changed later", pinHolds},
+		{"approve exactly what was shown", pinShown},
+		{"denied tools stay denied", pinDenied},
+		{"listings of sessions differ", pinDiffers},
+		{"pin by mode", pinModes},
+		{"tools expire", toolsExpire},
+		{"export and import", exportImport},
+	})
+	// A store that waits for a lock waits by the real clock: in a bubble,
+	// time would stand still while others wait for the same process's mutex.
+	for _, tt := range []test{
+		{"racing decisions", racingDecisions},
+		{"many books write at once", manyWriters},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			one, two := open(t)
+			tt.run(t, &world{t: t, one: one, two: two})
+		})
+	}
+}
+
+// RunDesk tests a [consent.Desk] on a store, which is opened as for [Run].
+func RunDesk(t *testing.T, open func(t *testing.T) (one, two approval.Store)) {
+	inBubbles(t, open, []test{
 		{"wait ends with a pending error", waitEnds},
 		{"another process answers", otherProcessAnswers},
 		{"one question for many calls", oneQuestion},
@@ -40,43 +70,22 @@ func Run(t *testing.T, open func(t *testing.T) (one, two approval.Store)) {
 		{"a broken person leaves it to another", personBroken},
 		{"close takes questions back", closeTakesBack},
 		{"modes", modes},
-		{"old questions go", oldQuestionsGo},
-		{"pin the first listing", pinFirst},
-		{"hold what changed later", pinHolds},
-		{"approve exactly what was shown", pinShown},
-		{"denied tools stay denied", pinDenied},
-		{"listings of sessions differ", pinDiffers},
 		{"require a tool", requireTool},
-		{"pin by mode", pinModes},
-		{"tools expire", toolsExpire},
-		{"export and import", exportImport},
 		{"confirm one call", confirmOnce},
 		{"confirm for the session", confirmForSession},
 		{"confirm elsewhere, or late", confirmElsewhere},
 		{"confirm two calls", confirmTwice},
 		{"confirm by mode", confirmModes},
-	}
+	})
+}
+
+func inBubbles(t *testing.T, open func(t *testing.T) (one, two approval.Store), tests []test) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				one, two := open(t)
 				tt.run(t, &world{t: t, one: one, two: two})
 			})
-		})
-	}
-	// A store that waits for a lock waits by the real clock: in a bubble,
-	// time would stand still while others wait for the same process's mutex.
-	contended := []struct {
-		name string
-		run  func(*testing.T, *world)
-	}{
-		{"racing decisions", racingDecisions},
-		{"many books write at once", manyWriters},
-	}
-	for _, tt := range contended {
-		t.Run(tt.name, func(t *testing.T) {
-			one, two := open(t)
-			tt.run(t, &world{t: t, one: one, two: two})
 		})
 	}
 }
@@ -116,13 +125,20 @@ func (w *world) last() approval.Event {
 	return w.events[len(w.events)-1]
 }
 
-// book opens a running book.
-func (w *world) book(store approval.Store, mode approval.Mode) *approval.Book {
+// An office is a book, and the desk at which calls wait for what it says.
+type office struct {
+	*approval.Book
+	*consent.Desk
+}
+
+// book opens an office whose book runs.
+func (w *world) book(store approval.Store, mode approval.Mode) *office {
 	w.t.Helper()
 	book, err := approval.Open(w.t.Context(), store, approval.Options{Mode: mode, Record: w.record, Now: w.now})
 	if err != nil {
 		w.t.Fatalf("Open = %v", err)
 	}
+	o := &office{book, consent.New(book, nil)}
 	ctx, stop := context.WithCancel(w.t.Context())
 	ran := make(chan error, 1)
 	go func() { ran <- book.Run(ctx) }()
@@ -131,11 +147,11 @@ func (w *world) book(store approval.Store, mode approval.Mode) *approval.Book {
 		if err := <-ran; err != nil {
 			w.t.Errorf("Run = %v, want nil", err)
 		}
-		if err := book.Close(); err != nil {
+		if err := o.Close(); err != nil {
 			w.t.Errorf("Close = %v, want nil", err)
 		}
 	})
-	return book
+	return o
 }
 
 // grant returns a grant of a server; version tells grants apart.
@@ -182,22 +198,22 @@ func by(channel string, answer approval.Answer) approval.Decision {
 }
 
 // ask records a question without waiting and returns it.
-func (w *world) ask(book *approval.Book, r approval.Request) approval.Question {
+func (w *world) ask(book *office, r approval.Request) approval.Question {
 	w.t.Helper()
-	if err := book.Require(w.t.Context(), r, approval.Person{}, 0); err == nil {
-		w.t.Fatalf("Require(%q) = nil, want it pending", r.Server)
+	if _, err := book.Ask(w.t.Context(), r); err != nil {
+		w.t.Fatalf("Ask(%q) = %v", r.Server, err)
 	}
 	for _, q := range book.Questions(approval.ProgressPending) {
 		if q.Server == r.Server && q.GrantDigest == r.Grant.Digest() && q.Kind != approval.KindTools {
 			return q
 		}
 	}
-	w.t.Fatalf("Require(%q) recorded no question", r.Server)
+	w.t.Fatalf("Ask(%q) recorded no question", r.Server)
 	return approval.Question{}
 }
 
 // pending returns the newest pending question.
-func (w *world) pending(book *approval.Book) approval.Question {
+func (w *world) pending(book *office) approval.Question {
 	w.t.Helper()
 	list := book.Questions(approval.ProgressPending)
 	if len(list) == 0 {
@@ -206,7 +222,7 @@ func (w *world) pending(book *approval.Book) approval.Question {
 	return list[len(list)-1]
 }
 
-func (w *world) decide(book *approval.Book, q approval.Question, decision approval.Decision) {
+func (w *world) decide(book *office, q approval.Question, decision approval.Decision) {
 	w.t.Helper()
 	if err := book.Decide(w.t.Context(), q, decision); err != nil {
 		w.t.Fatalf("Decide(%s) = %v", q.ID, err)
@@ -214,13 +230,13 @@ func (w *world) decide(book *approval.Book, q approval.Question, decision approv
 }
 
 // approve asks for a grant and approves it.
-func (w *world) approve(book *approval.Book, g sandbox.Grant) {
+func (w *world) approve(book *office, g sandbox.Grant) {
 	w.t.Helper()
 	w.decide(book, w.ask(book, request(g)), by("terminal", approval.Approve))
 }
 
 // refresh lets books see at once what others decided.
-func (w *world) refresh(books ...*approval.Book) {
+func (w *world) refresh(books ...*office) {
 	w.t.Helper()
 	for _, book := range books {
 		if err := book.Refresh(w.t.Context()); err != nil {
@@ -229,14 +245,14 @@ func (w *world) refresh(books ...*approval.Book) {
 	}
 }
 
-func (w *world) check(book *approval.Book, g sandbox.Grant, want approval.State) {
+func (w *world) check(book *office, g sandbox.Grant, want approval.State) {
 	w.t.Helper()
 	if got := book.Check(g.Server, g); got.State != want {
 		w.t.Errorf("Check(%q) = %v, want %v", g.Server, got.State, want)
 	}
 }
 
-func (w *world) checkTool(book *approval.Book, g sandbox.Grant, spec string, want approval.State) {
+func (w *world) checkTool(book *office, g sandbox.Grant, spec string, want approval.State) {
 	w.t.Helper()
 	d := tools(spec)[0]
 	if got := book.CheckTool(key(g), d.Name, d.Digest()); got.State != want {
@@ -244,7 +260,7 @@ func (w *world) checkTool(book *approval.Book, g sandbox.Grant, spec string, wan
 	}
 }
 
-func (w *world) pin(book *approval.Book, g sandbox.Grant, specs ...string) []string {
+func (w *world) pin(book *office, g sandbox.Grant, specs ...string) []string {
 	w.t.Helper()
 	held, err := book.Pin(w.t.Context(), request(g), tools(specs...))
 	if err != nil {

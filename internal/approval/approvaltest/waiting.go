@@ -11,18 +11,19 @@ import (
 	"time"
 
 	"github.com/dockgate/dockgate/internal/approval"
+	"github.com/dockgate/dockgate/internal/approval/consent"
 )
 
 func waitEnds(t *testing.T, w *world) {
 	book := w.book(w.one, approval.ModeAsk)
 	g := grant("github", "1")
 	var told []string
-	person := approval.Person{Tell: func(_ context.Context, text string) { told = append(told, text) }}
+	person := consent.Person{Tell: func(_ context.Context, text string) { told = append(told, text) }}
 	var err error
-	took := within(func() { err = book.Require(t.Context(), request(g), person, approval.DefaultWait) })
-	var pending *approval.PendingError
-	if !errors.As(err, &pending) || took != approval.DefaultWait {
-		t.Fatalf("Require = %v after %v, want a PendingError after %v", err, took, approval.DefaultWait)
+	took := within(func() { err = book.Require(t.Context(), request(g), person, consent.DefaultWait) })
+	var pending *consent.PendingError
+	if !errors.As(err, &pending) || took != consent.DefaultWait {
+		t.Fatalf("Require = %v after %v, want a PendingError after %v", err, took, consent.DefaultWait)
 	}
 	q := w.pending(book)
 	want := `APPROVAL_PENDING: "github" waits for approval; ask the user to run dockgate approve (question ` + q.ID + `)`
@@ -48,12 +49,12 @@ func otherProcessAnswers(t *testing.T, w *world) {
 		code   string
 	}{
 		{"github", approval.Approve, ""},
-		{"gitlab", approval.Deny, approval.CodeDenied},
+		{"gitlab", approval.Deny, consent.CodeDenied},
 	}
 	for _, tt := range tests {
 		g := grant(tt.server, "1")
 		result := make(chan error, 1)
-		go func() { result <- book.Require(t.Context(), request(g), approval.Person{}, approval.DefaultWait) }()
+		go func() { result <- book.Require(t.Context(), request(g), consent.Person{}, consent.DefaultWait) }()
 		pass(10 * time.Second)
 		w.decide(other, w.pending(other), by("terminal", tt.answer))
 		var err error
@@ -78,22 +79,22 @@ func codeOf(err error) string {
 // desk is a person who takes one question at a time.
 type desk struct {
 	asked   atomic.Int32
-	replies chan approval.Reply
+	replies chan consent.Reply
 	// withdrawn counts the questions that were taken back.
 	withdrawn atomic.Int32
 }
 
-func newDesk() *desk { return &desk{replies: make(chan approval.Reply)} }
+func newDesk() *desk { return &desk{replies: make(chan consent.Reply)} }
 
-func (d *desk) person() approval.Person {
-	return approval.Person{Ask: func(ctx context.Context, _ approval.Question) (approval.Reply, error) {
+func (d *desk) person() consent.Person {
+	return consent.Person{Ask: func(ctx context.Context, _ approval.Question) (consent.Reply, error) {
 		d.asked.Add(1)
 		select {
 		case reply := <-d.replies:
 			return reply, nil
 		case <-ctx.Done():
 			d.withdrawn.Add(1)
-			return approval.Reply{}, ctx.Err()
+			return consent.Reply{}, ctx.Err()
 		}
 	}}
 }
@@ -113,7 +114,7 @@ func oneQuestion(t *testing.T, w *world) {
 	var calls sync.WaitGroup
 	for range 10 {
 		calls.Go(func() {
-			if err := book.Require(t.Context(), request(g), d.person(), approval.DefaultWait); err != nil {
+			if err := book.Require(t.Context(), request(g), d.person(), consent.DefaultWait); err != nil {
 				t.Errorf("Require = %v, want nil", err)
 			}
 		})
@@ -121,7 +122,7 @@ func oneQuestion(t *testing.T, w *world) {
 	pass(time.Second)
 	d.expect(t, 1, 0)
 	until := time.Now().Add(time.Hour).UTC()
-	d.replies <- approval.Reply{Answer: approval.Approve, Channel: "elicitation", Expires: until}
+	d.replies <- consent.Reply{Answer: approval.Approve, Channel: "elicitation", Expires: until}
 	calls.Wait()
 	d.expect(t, 1, 0)
 	if got := book.Approvals(); len(got) != 1 || got[0].Channel != "elicitation" || !got[0].Expires.Equal(until) {
@@ -135,10 +136,10 @@ func personDismisses(t *testing.T, w *world) {
 	d := newDesk()
 	for n := range int32(2) {
 		result := make(chan error, 1)
-		go func() { result <- book.Require(t.Context(), request(g), d.person(), approval.DefaultWait) }()
-		d.replies <- approval.Reply{Answer: approval.Dismiss}
+		go func() { result <- book.Require(t.Context(), request(g), d.person(), consent.DefaultWait) }()
+		d.replies <- consent.Reply{Answer: approval.Dismiss}
 		var err error
-		if took := within(func() { err = <-result }); took != 0 || codeOf(err) != approval.CodePending {
+		if took := within(func() { err = <-result }); took != 0 || codeOf(err) != consent.CodePending {
 			t.Errorf("Require after it was dismissed = %v after %v, want pending at once", err, took)
 		}
 		d.expect(t, n+1, 0)
@@ -153,19 +154,19 @@ func personLate(t *testing.T, w *world) {
 	g := grant("github", "1")
 	d := newDesk()
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := book.Require(ctx, request(g), d.person(), approval.DefaultWait); codeOf(err) != approval.CodePending {
+	if err := book.Require(ctx, request(g), d.person(), consent.DefaultWait); codeOf(err) != consent.CodePending {
 		t.Errorf("Require = %v, want pending", err)
 	}
 	cancel()
 	pass(time.Minute)
 	d.expect(t, 1, 0)
-	d.replies <- approval.Reply{Answer: approval.Approve, Channel: "elicitation"}
+	d.replies <- consent.Reply{Answer: approval.Approve, Channel: "elicitation"}
 	synctest.Wait()
 	w.check(book, g, approval.Approved)
 
 	// A question is not in front of a person for ever.
 	h := grant("gitlab", "1")
-	if err := book.Require(t.Context(), request(h), d.person(), 0); codeOf(err) != approval.CodePending {
+	if err := book.Require(t.Context(), request(h), d.person(), 0); codeOf(err) != consent.CodePending {
 		t.Errorf("Require = %v, want pending", err)
 	}
 	pass(10 * time.Minute)
@@ -177,7 +178,7 @@ func questionWithdrawn(t *testing.T, w *world) {
 	g := grant("github", "1")
 	d := newDesk()
 	result := make(chan error, 1)
-	go func() { result <- book.Require(t.Context(), request(g), d.person(), approval.DefaultWait) }()
+	go func() { result <- book.Require(t.Context(), request(g), d.person(), consent.DefaultWait) }()
 	pass(time.Second)
 	d.expect(t, 1, 0)
 	w.decide(other, w.pending(other), by("terminal", approval.Approve))
@@ -191,21 +192,21 @@ func personBroken(t *testing.T, w *world) {
 	book := w.book(w.one, approval.ModeAsk)
 	g := grant("github", "1")
 	hangUp := make(chan struct{})
-	broken := approval.Person{Ask: func(context.Context, approval.Question) (approval.Reply, error) {
+	broken := consent.Person{Ask: func(context.Context, approval.Question) (consent.Reply, error) {
 		<-hangUp
-		return approval.Reply{}, errors.New("connection closed")
+		return consent.Reply{}, errors.New("connection closed")
 	}}
 	d := newDesk()
 	results := make(chan error, 2)
-	go func() { results <- book.Require(t.Context(), request(g), broken, approval.DefaultWait) }()
+	go func() { results <- book.Require(t.Context(), request(g), broken, consent.DefaultWait) }()
 	synctest.Wait()
-	go func() { results <- book.Require(t.Context(), request(g), d.person(), approval.DefaultWait) }()
+	go func() { results <- book.Require(t.Context(), request(g), d.person(), consent.DefaultWait) }()
 	d.expect(t, 0, 0)
 	close(hangUp)
 	d.expect(t, 1, 0)
-	d.replies <- approval.Reply{Answer: approval.Deny, Channel: "elicitation"}
+	d.replies <- consent.Reply{Answer: approval.Deny, Channel: "elicitation"}
 	for range 2 {
-		if err := <-results; codeOf(err) != approval.CodeDenied {
+		if err := <-results; codeOf(err) != consent.CodeDenied {
 			t.Errorf("Require = %v, want denied", err)
 		}
 	}
@@ -214,7 +215,7 @@ func personBroken(t *testing.T, w *world) {
 func closeTakesBack(t *testing.T, w *world) {
 	book := w.book(w.one, approval.ModeAsk)
 	d := newDesk()
-	if err := book.Require(t.Context(), request(grant("github", "1")), d.person(), 0); codeOf(err) != approval.CodePending {
+	if err := book.Require(t.Context(), request(grant("github", "1")), d.person(), 0); codeOf(err) != consent.CodePending {
 		t.Errorf("Require = %v, want pending", err)
 	}
 	d.expect(t, 1, 0)
@@ -224,7 +225,7 @@ func closeTakesBack(t *testing.T, w *world) {
 		}
 	}
 	d.expect(t, 1, 1)
-	if err := book.Require(t.Context(), request(grant("github", "1")), d.person(), 0); codeOf(err) != approval.CodePending {
+	if err := book.Require(t.Context(), request(grant("github", "1")), d.person(), 0); codeOf(err) != consent.CodePending {
 		t.Errorf("Require after Close = %v, want pending", err)
 	}
 	d.expect(t, 1, 1)
@@ -261,7 +262,7 @@ func modes(t *testing.T, w *world) {
 	ask := w.book(w.one, approval.ModeAsk)
 	w.decide(ask, w.ask(ask, request(h)), by("terminal", approval.Deny))
 	pass(time.Second)
-	if err := all.Require(t.Context(), request(h), d.person(), time.Hour); codeOf(err) != approval.CodeDenied {
+	if err := all.Require(t.Context(), request(h), d.person(), time.Hour); codeOf(err) != consent.CodeDenied {
 		t.Errorf("all: Require of what was denied = %v, want denied", err)
 	}
 }

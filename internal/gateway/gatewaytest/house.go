@@ -207,7 +207,7 @@ func Build(t testing.TB, o Options, servers map[string]sandboxtest.Server) *Hous
 	})
 	check(t, err)
 	t.Cleanup(func() {
-		for _, closer := range []func() error{caller.Close, h.Fleet.Close, book.Close, record.Close, db.Close} {
+		for _, closer := range []func() error{caller.Close, h.Fleet.Close, record.Close, db.Close} {
 			if err := closer(); err != nil {
 				t.Errorf("close: %v", err)
 			}

@@ -1,12 +1,21 @@
-package approval
+package consent
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dockgate/dockgate/internal/approval"
+)
 
 // The codes with which refusals begin, for models and programs.
 const (
 	CodePending = "APPROVAL_PENDING"
 	CodeDenied  = "APPROVAL_DENIED"
 )
+
+// ErrNotListed is what [Desk.RequireTool] returns for a server whose tools were
+// never listed, so that none is pinned.
+var ErrNotListed = errors.New("the server's tools were never listed")
 
 // A PendingError says that a person has not decided yet. Its text is for the
 // model: it names the command that the user runs, and nothing to paste.
@@ -18,8 +27,8 @@ type PendingError struct {
 	Tool string
 	// Call reports that it is about one call of the tool.
 	Call bool
-	// State is why it waits: [Missing], [Changed] or [Expired].
-	State State
+	// State is why it waits: [approval.Missing], [approval.Changed] or [approval.Expired].
+	State approval.State
 }
 
 // Error returns the code and what to tell the user.
@@ -29,11 +38,11 @@ func (e *PendingError) Error() string {
 		text = fmt.Sprintf("%s: this call of %s waits for approval", CodePending, subject(e.Server, e.Tool))
 	}
 	switch e.State {
-	case Changed:
+	case approval.Changed:
 		text += " because it changed since it was approved"
-	case Expired:
+	case approval.Expired:
 		text += " because its approval expired"
-	case Missing, Approved, Denied:
+	case approval.Missing, approval.Approved, approval.Denied:
 	}
 	text += "; ask the user to run dockgate approve"
 	if e.ID != "" {
