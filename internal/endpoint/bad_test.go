@@ -190,6 +190,7 @@ func TestOtherMethods(t *testing.T) {
 func FuzzMCP(f *testing.F) {
 	front := open(f, options{limits: endpoint.Limits{Rate: 1e9, Burst: 1e9, Sessions: 20}}, echoing())
 	session := post(f, front, initialize).Header().Get("Mcp-Session-Id")
+	old := post(f, front, initializeOld).Header().Get("Mcp-Session-Id")
 	for _, body := range []string{
 		initialize, modernList, modernCall, ``, `[]`, `{}`, `null`, `"x"`,
 		`{"jsonrpc":"2.0","id":1,"method":"ping"}`,
@@ -226,6 +227,9 @@ func FuzzMCP(f *testing.F) {
 		}
 		if joined && method != http.MethodDelete {
 			r.Header.Set("Mcp-Session-Id", session)
+			if version == "2025-03-26" { // which has batches
+				r.Header.Set("Mcp-Session-Id", old)
+			}
 		}
 		w := httptest.NewRecorder()
 		front.ServeHTTP(w, r)

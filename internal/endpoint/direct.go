@@ -101,13 +101,7 @@ func (e *Endpoint) answer(a *answer, r *http.Request, visit *gateway.Visit) bool
 		a.WriteHeader(http.StatusAccepted)
 		return true
 	}
-	m, ok, err := e.Gateway.Direct(r.Context(), visit)
-	if err != nil {
-		refused := badMessage(err)
-		refused.id = visitID(visit)
-		a.refuse(*refused)
-		return true
-	}
+	m, ok := e.Gateway.Direct(r.Context(), visit)
 	if !ok {
 		return false
 	}

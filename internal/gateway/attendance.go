@@ -2,12 +2,12 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
 
 	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 )
@@ -22,9 +22,8 @@ type attendance struct {
 	timer    *time.Timer
 	timeout  time.Duration
 	requests int
-	// open are the ids of requests under way; their value gives a call up that
-	// goes past the SDK, and is nil for others.
-	open map[sdkjsonrpc.ID]context.CancelFunc
+	// open are the requests under way.
+	open map[sdkjsonrpc.ID]*errand
 }
 
 // begin counts the request that begins the session.
@@ -56,35 +55,81 @@ func (a *attendance) leave() {
 	}
 }
 
-// take takes an id for a request until it is freed, with what gives the
-// request up; nil if the SDK does. One that is taken is an error (MCP: basic,
-// "Requests").
-func (a *attendance) take(id sdkjsonrpc.ID, cancel context.CancelFunc) error {
+// admit counts an HTTP request as enter does, and takes the ids of the requests
+// in its body: all of them, or none and returns an error if one is taken (MCP:
+// basic, "Requests"). The errands are in the order of the messages.
+func (a *attendance) admit(messages []jsonrpc.Message) ([]*errand, error) {
+	errands := make([]*errand, len(messages))
+	a.mu.Lock()
+	for i, m := range messages {
+		if m.Kind() != jsonrpc.Request {
+			continue
+		}
+		id, err := sdkID(m.ID)
+		if err == nil && a.open[id] != nil {
+			err = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("duplicate in-flight request ID %s", m.ID)}
+		}
+		if err != nil {
+			for _, e := range errands[:i] {
+				a.drop(e)
+			}
+			a.mu.Unlock()
+			return nil, err
+		}
+		errands[i] = &errand{id: id}
+		a.put(errands[i])
+	}
+	a.mu.Unlock()
+	a.enter()
+	return errands, nil
+}
+
+// dismiss counts an HTTP request no more. The ids are free of those of its
+// requests that nobody has begun to answer: they were refused.
+func (a *attendance) dismiss(errands []*errand) {
+	a.mu.Lock()
+	for _, e := range errands {
+		if e != nil && !e.begun {
+			a.drop(e)
+		}
+	}
+	a.mu.Unlock()
+	a.leave()
+}
+
+// start begins a request, with what gives it up; nil if the SDK does. Its id
+// must be free before it is answered: with the answer the client may use it
+// again.
+func (a *attendance) start(e *errand, cancel context.CancelFunc) (free func()) {
+	if e == nil {
+		return func() {}
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.taken(id); err != nil {
-		return err
+	e.begun, e.cancel = true, cancel
+	if a.open[e.id] == nil { // the HTTP request was over before
+		a.put(e)
 	}
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.drop(e)
+	}
+}
+
+// put takes the id of an errand. a.mu is held.
+func (a *attendance) put(e *errand) {
 	if a.open == nil {
-		a.open = make(map[sdkjsonrpc.ID]context.CancelFunc)
+		a.open = make(map[sdkjsonrpc.ID]*errand)
 	}
-	a.open[id] = cancel
-	return nil
+	a.open[e.id] = e
 }
 
-// free must come before the answer, with which the client may use the id again.
-func (a *attendance) free(id sdkjsonrpc.ID) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.open, id)
-}
-
-// taken returns an error if an id is. a.mu is held.
-func (a *attendance) taken(id sdkjsonrpc.ID) error {
-	if _, twice := a.open[id]; !twice {
-		return nil
+// drop frees the id of an errand, unless it is another's by now. a.mu is held.
+func (a *attendance) drop(e *errand) {
+	if e != nil && a.open[e.id] == e {
+		delete(a.open, e.id)
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("duplicate in-flight request ID %v", id.Raw())}
 }
 
 // end stops the clock of a session that has ended.
@@ -101,12 +146,24 @@ func (a *attendance) end() {
 func (a *attendance) cancel(id sdkjsonrpc.ID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	cancel := a.open[id]
-	if cancel != nil {
-		cancel()
+	e := a.open[id]
+	if e == nil || e.cancel == nil {
+		return false
 	}
-	return cancel != nil
+	e.cancel()
+	return true
 }
+
+// cancelled gives up the call that the params of a notification mean, as cancel
+// does.
+func (a *attendance) cancelled(params json.RawMessage) bool {
+	id, err := sdkID(jsonrpc.Lookup(params, "requestId"))
+	return err == nil && a.cancel(id)
+}
+
+// batches is the one version of the protocol with batches (MCP 2025-06-18:
+// changelog).
+const batches = "2025-03-26"
 
 // Enter counts the request of a [Visit] as one of a session over HTTP until
 // the Visit is released: meanwhile the session is not idle. A session that is
@@ -119,44 +176,35 @@ func (g *Gateway) Enter(v *Visit, session string) error {
 	if s == nil || s.principal != v.Principal {
 		return nil
 	}
-	if err := s.attendance.allFree(v.messages); err != nil {
-		return err
-	}
-	s.attendance.enter()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.session = s
-	return nil
-}
-
-// allFree returns an error if the id of a request is taken.
-func (a *attendance) allFree(messages []jsonrpc.Message) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, m := range messages {
-		if m.Kind() != jsonrpc.Request {
-			continue
-		}
-		id, err := sdkID(m.ID)
-		if err != nil {
-			continue // the SDK refuses it
-		}
-		if err := a.taken(id); err != nil {
+	if v.batch {
+		if err := s.takesBatch(v.messages); err != nil {
 			return err
 		}
 	}
+	errands, err := s.attendance.admit(v.messages)
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.session, v.errands = s, errands
 	return nil
 }
 
-// attend takes the id of a request that the SDK answers, until done is called.
-func (a *attendance) attend(req mcp.Request) (done func()) {
-	v := visitOf(req)
-	if v == nil {
-		return func() {}
+// takesBatch returns an error if the version that a session has agreed on has
+// no batches, whatever a header says, or not this one.
+func (s *session) takesBatch(messages []jsonrpc.Message) error {
+	problem := ""
+	if hello := s.watcher.to.InitializeParams(); hello == nil || hello.ProtocolVersion != batches {
+		problem = "the version of this session has no batches"
 	}
-	id, ok := v.id()
-	if !ok || a.take(id, nil) != nil {
-		return func() {}
+	for _, m := range messages {
+		if m.Method == "initialize" {
+			problem = "initialize must not be part of a batch"
+		}
 	}
-	return func() { a.free(id) }
+	if problem == "" {
+		return nil
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: problem}
 }

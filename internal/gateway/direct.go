@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/era"
@@ -21,25 +20,22 @@ import (
 // headers; one with a session has entered it. A session's call goes on when
 // ctx ends, as its client may want (MCP 2025-11-25: basic/transports, "Sending
 // Messages to the Server"), and there is no answer then, whose ID is nil; any
-// other call ends with it. The error is a [*jsonrpc.Error] about the message,
-// not an answer to it.
-func (g *Gateway) Direct(ctx context.Context, v *Visit) (answer jsonrpc.Message, ok bool, err error) {
-	id, ok := v.id()
-	if !ok || v.messages[0].Method != "tools/call" {
-		return answer, false, nil
+// other call ends with it.
+func (g *Gateway) Direct(ctx context.Context, v *Visit) (answer jsonrpc.Message, ok bool) {
+	if v.batch || len(v.messages) != 1 || v.messages[0].Kind() != jsonrpc.Request || v.messages[0].Method != "tools/call" {
+		return answer, false
 	}
 	name, ok := plainCall(v.messages[0].Params)
 	if !ok {
-		return answer, false, nil
+		return answer, false
 	}
 	req := &mcp.CallToolRequest{
 		Params: &mcp.CallToolParamsRaw{Name: name}, Extra: &mcp.RequestExtra{TokenInfo: v.TokenInfo()},
 	}
 	if v.session != nil {
-		return g.directInSession(ctx, v, id, req)
+		return g.directInSession(ctx, v, req)
 	}
-	answer, ok = g.directModern(ctx, v, req)
-	return answer, ok, nil
+	return g.directModern(ctx, v, req)
 }
 
 // Cancel gives up the call that a notification means, and reports whether that
@@ -49,8 +45,7 @@ func (g *Gateway) Cancel(v *Visit) bool {
 		v.messages[0].Method != "notifications/cancelled" {
 		return false
 	}
-	id, err := sdkID(jsonrpc.Lookup(v.messages[0].Params, "requestId"))
-	return err == nil && v.session.attendance.cancel(id)
+	return v.session.attendance.cancelled(v.messages[0].Params)
 }
 
 // plainCall returns the name of the tool that is called, if there is nothing
@@ -82,40 +77,37 @@ func plainCall(params json.RawMessage) (name string, ok bool) {
 // directInSession answers a call of a client with sessions.
 //
 //nolint:contextcheck // the call is its session's, not the HTTP request's
-func (g *Gateway) directInSession(ctx context.Context, v *Visit, id sdkjsonrpc.ID, req *mcp.CallToolRequest) (jsonrpc.Message, bool, error) {
+func (g *Gateway) directInSession(ctx context.Context, v *Visit, req *mcp.CallToolRequest) (jsonrpc.Message, bool) {
 	s := v.session
 	req.Session = s.watcher.to
 	if !s.silent() || era.Meta(v.messages[0].Params, era.MetaVersion) != nil {
-		return jsonrpc.Message{}, false, nil
+		return jsonrpc.Message{}, false
 	}
 	call, cancel := context.WithCancel(s.ended)
-	if err := s.attendance.take(id, cancel); err != nil {
-		cancel()
-		return jsonrpc.Message{}, false, err
-	}
+	free := s.attendance.start(v.errands[0], cancel)
 	s.attendance.enter() // for itself: it may take longer than the HTTP request
 	ended := v.begin(cancel)
 	answered := make(chan jsonrpc.Message, 1)
 	began := g.begin(s, func() {
 		defer cancel()
 		result, err := g.callTool(call, req)
-		s.attendance.free(id)
+		free()
 		s.attendance.leave()
 		ended()
 		answered <- answerTo(v.messages[0].ID, result, err)
 	})
 	if !began { // the SDK says so
 		cancel()
-		s.attendance.free(id)
+		free()
 		s.attendance.leave()
 		ended()
-		return jsonrpc.Message{}, false, nil
+		return jsonrpc.Message{}, false
 	}
 	select {
 	case answer := <-answered:
-		return answer, true, nil
+		return answer, true
 	case <-ctx.Done():
-		return jsonrpc.Message{}, true, nil
+		return jsonrpc.Message{}, true
 	}
 }
 

@@ -3,8 +3,20 @@ package gateway
 import (
 	"context"
 
+	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
+
+// An errand is one request of a session over HTTP, whose id is taken until it
+// is answered. It is guarded by the lock of the session's attendance.
+type errand struct {
+	id sdkjsonrpc.ID
+	// begun says that it is being answered: it may be for longer than the HTTP
+	// request that brought it.
+	begun bool
+	// cancel gives it up, if it goes past the SDK.
+	cancel context.CancelFunc
+}
 
 // during returns the context of a request: it ends with the session, when its
 // caller may not use the gateway any more and, if the request only waits for
@@ -17,9 +29,9 @@ func (g *Gateway) during(ctx context.Context, method string, req mcp.Request) (c
 	ended := v.begin(cancel)
 	over := func() { unheard(); cancel(); ended(); release() }
 	if s.visited {
-		gone := s.attendance.attend(req)
+		free := s.attendance.start(v.errand(req), nil)
 		s.attendance.enter() // for itself: it may take longer than the HTTP request
-		return ctx, func() { s.attendance.leave(); gone(); over() }
+		return ctx, func() { s.attendance.leave(); free(); over() }
 	}
 	if method != "subscriptions/listen" || v == nil || v.Ending == nil {
 		return ctx, over
@@ -48,4 +60,17 @@ func (v *Visit) begin(giveUp func()) (ended func()) {
 		return func() {}
 	}
 	return begun(giveUp)
+}
+
+// errand returns the one of a request that the SDK has read, or nil.
+func (v *Visit) errand(req mcp.Request) *errand {
+	if v == nil {
+		return nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if number, ok := v.number(req); ok && number < len(v.errands) {
+		return v.errands[number]
+	}
+	return nil
 }

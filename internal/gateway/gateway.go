@@ -284,6 +284,13 @@ func (g *Gateway) meet(ctx context.Context, req mcp.Request) error {
 		s.mu.Lock()
 		s.level = level
 		s.mu.Unlock()
+	case *mcp.ServerRequest[*mcp.CancelledParams]:
+		params, err := paramsOf(req)
+		if err != nil {
+			return err
+		}
+		_, s := g.sessionOf(req)
+		s.attendance.cancelled(params) // the SDK gives up those that it answers
 	case *mcp.RootsListChangedRequest:
 		params, err := paramsOf(req)
 		if err != nil {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
-	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/jsonrpc"
@@ -46,8 +45,10 @@ type Visit struct {
 	mu       sync.Mutex // guards what follows and, once the request is on its way, messages and body
 	deposits []json.RawMessage
 	// session is the one with sessions in which the request is counted; nil if
-	// there is none.
+	// there is none. errands are then its messages that are requests, the others
+	// are nil.
 	session *session
+	errands []*errand
 }
 
 // NewVisit reads the body of a POST: a message, or a batch of them, which MCP
@@ -83,12 +84,20 @@ func parseBody(body []byte) (jsonrpc.Message, error) {
 	m, err := jsonrpc.Parse(body)
 	switch {
 	case err == nil:
-		return m, nil
+		return m, plainID(m.ID)
 	case json.Valid(body):
 		return m, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "not a JSON-RPC message: " + err.Error()}
 	default:
 		return m, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "not JSON: " + err.Error()}
 	}
+}
+
+// plainID refuses an id that the SDK would make another of.
+func plainID(id json.RawMessage) error {
+	if _, err := sdkID(id); err != nil {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
+	}
+	return nil
 }
 
 const visitKey = "dockgate.visit"
@@ -130,10 +139,14 @@ func (v *Visit) readBatch() error {
 // mark returns the params of a request with the number of its message in a
 // place that no client can know.
 func (v *Visit) mark(m jsonrpc.Message, number int) (json.RawMessage, error) {
-	if m.Kind() != jsonrpc.Request || m.Params == nil || m.Params[0] != '{' {
+	params := m.Params
+	if params == nil && mayLackParams(m.Method) {
+		params = json.RawMessage("{}")
+	}
+	if m.Kind() != jsonrpc.Request || params == nil || params[0] != '{' {
 		return m.Params, nil
 	}
-	meta := jsonrpc.Lookup(m.Params, "_meta")
+	meta := jsonrpc.Lookup(params, "_meta")
 	if meta == nil || meta[0] != '{' {
 		meta = json.RawMessage("{}")
 	}
@@ -141,7 +154,16 @@ func (v *Visit) mark(m jsonrpc.Message, number int) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jsonrpc.With(m.Params, "_meta", meta)
+	return jsonrpc.With(params, "_meta", meta)
+}
+
+// mayLackParams reports whether requests of a method need no params.
+func mayLackParams(method string) bool {
+	switch method {
+	case "ping", "tools/list", "prompts/list", "resources/list", "resources/templates/list":
+		return true
+	}
+	return false
 }
 
 // Messages are what the body holds, in order; none for a Visit without a body.
@@ -157,7 +179,7 @@ func (v *Visit) Release() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.session != nil {
-		v.session.attendance.leave()
+		v.session.attendance.dismiss(v.errands)
 		v.session = nil
 	}
 	if len(v.messages) == 1 && v.messages[0].Method == "initialize" {
@@ -170,17 +192,6 @@ func (v *Visit) Entered() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.session != nil
-}
-
-// id is that of the one request of a Visit.
-func (v *Visit) id() (id sdkjsonrpc.ID, ok bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.batch || len(v.messages) != 1 || v.messages[0].Kind() != jsonrpc.Request {
-		return id, false
-	}
-	id, err := sdkID(v.messages[0].ID)
-	return id, err == nil
 }
 
 // Body is what is to go through the SDK in place of the body that came.
@@ -206,21 +217,24 @@ func visitOf(req mcp.Request) *Visit {
 func (v *Visit) params(req mcp.Request) (json.RawMessage, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	number, ok := v.number(req)
+	if !ok || number >= len(v.messages) {
+		return nil, false
+	}
+	return v.messages[number].Params, true
+}
+
+// number says which message of the body a request was. v.mu is held.
+func (v *Visit) number(req mcp.Request) (number int, ok bool) {
 	if !v.batch {
-		if len(v.messages) == 0 {
-			return nil, false
-		}
-		return v.messages[0].Params, true
+		return 0, true
 	}
 	params := req.GetParams()
 	if params == nil {
-		return nil, false
+		return 0, false
 	}
-	number, ok := params.GetMeta()[v.nonce].(float64)
-	if !ok || int(number) >= len(v.messages) {
-		return nil, false
-	}
-	return v.messages[int(number)].Params, true
+	mark, ok := params.GetMeta()[v.nonce].(float64)
+	return int(mark), ok
 }
 
 const visitPrefix = `{"dockgate.visit":"`
