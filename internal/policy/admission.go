@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dockgate/dockgate/internal/access"
+	"github.com/dockgate/dockgate/internal/catalog/document"
 	"github.com/dockgate/dockgate/internal/gateway"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/rules"
@@ -80,8 +81,8 @@ func (r *admissionReader) role(field, name string, key, n *yaml.Node) {
 		"expose":   func(field string, n *yaml.Node) { role.Expose = r.groups(field, n) },
 		"quotas": func(field string, n *yaml.Node) {
 			var quotas Quotas
-			if err := quotas.UnmarshalYAML(n); err != nil {
-				r.report(n, field, "%s", yamlProblem(err))
+			for _, problem := range quotas.read(field, n) {
+				r.problems = append(r.problems, rules.Problem{File: r.file, Line: problem.line, Field: problem.key, Text: problem.text})
 			}
 			r.out.Quotas[name] = quotas.from(role.Place)
 		},
@@ -98,7 +99,7 @@ func (r *admissionReader) names(field string, n *yaml.Node) access.Names {
 
 func (r *admissionReader) tools(field string, n *yaml.Node) rules.Rules {
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		r.report(n, field, "want a list of tool rules")
+		r.report(n, field, "is %s, want a list of tool rules", described(n))
 		return rules.Rules{}
 	}
 	list, err := rules.Parse(r.file, field, *n)
@@ -177,11 +178,19 @@ func (r *admissionReader) fields(field string, n *yaml.Node, known map[string]fu
 	})
 }
 
+// described says what there is, where something with content is wanted.
+func described(n *yaml.Node) string {
+	if n.Kind != yaml.ScalarNode && len(n.Content) == 0 {
+		return "empty"
+	}
+	return document.Describe(n)
+}
+
 // mapping reads a mapping, each key once.
 func (r *admissionReader) mapping(field string, n *yaml.Node, entry func(field, name string, key, value *yaml.Node)) {
 	n = resolved(n)
 	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
-		r.report(n, field, "want a mapping with something in it")
+		r.report(n, field, "is %s, want a mapping with something in it", described(n))
 		return
 	}
 	first := map[string]int{}
@@ -198,7 +207,7 @@ func (r *admissionReader) mapping(field string, n *yaml.Node, entry func(field, 
 
 func (r *admissionReader) list(field string, n *yaml.Node, element func(field string, n *yaml.Node)) {
 	if n.Kind != yaml.SequenceNode {
-		r.report(n, field, "want a list")
+		r.report(n, field, "is %s, want a list", document.Describe(n))
 		return
 	}
 	for i, item := range n.Content {
@@ -213,7 +222,7 @@ func (r *admissionReader) texts(field string, n *yaml.Node) (texts []string) {
 
 func (r *admissionReader) text(field string, n *yaml.Node) string {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" || n.Value == "" {
-		r.report(n, field, "want text")
+		r.report(n, field, "is %s, want text", document.Describe(n))
 		return ""
 	}
 	return n.Value
@@ -221,7 +230,7 @@ func (r *admissionReader) text(field string, n *yaml.Node) string {
 
 func (r *admissionReader) yes(field string, n *yaml.Node) (yes bool) {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" || n.Decode(&yes) != nil {
-		r.report(n, field, "want true or false")
+		r.report(n, field, "is %s, want true or false", document.Describe(n))
 	}
 	return yes
 }

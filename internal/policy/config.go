@@ -24,6 +24,7 @@ import (
 	"github.com/dockgate/dockgate/internal/access"
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/catalog/document"
 	"github.com/dockgate/dockgate/internal/gateway"
 	"github.com/dockgate/dockgate/internal/meta"
 )
@@ -118,11 +119,16 @@ func (t Timeouts) Entry() catalog.Timeouts {
 // A Size is a number of bytes, written as "500MB".
 type Size int64
 
+// String returns the size as it is written.
+func (s Size) String() string {
+	return units.CustomSize("%.4g%s", float64(s), 1024, []string{"B", "KB", "MB", "GB"})
+}
+
 // UnmarshalYAML reads a size as the Docker command line does, in powers of 1024.
 func (s *Size) UnmarshalYAML(node *yaml.Node) error {
 	parsed, err := units.RAMInBytes(node.Value)
 	if node.Kind != yaml.ScalarNode || err != nil || parsed <= 0 {
-		return typeError(node, "is %q, want a size above 0, such as 500MB or 2GB", node.Value)
+		return typeError(node, "is %s, want a size above 0, such as 500MB or 2GB", document.Describe(node))
 	}
 	*s = Size(parsed)
 	return nil
@@ -169,11 +175,11 @@ type Duration time.Duration
 // UnmarshalYAML reads a duration.
 func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind != yaml.ScalarNode {
-		return typeError(node, "want a single value")
+		return typeError(node, "is %s, want a duration such as 30s or 5m", document.Describe(node))
 	}
 	parsed, err := time.ParseDuration(node.Value)
 	if err != nil || parsed < 0 {
-		return typeError(node, "is %q, want a duration such as 30s or 5m", node.Value)
+		return typeError(node, "is %s, want a duration such as 30s or 5m", document.Describe(node))
 	}
 	*d = Duration(parsed)
 	return nil
@@ -229,11 +235,6 @@ func ParseConfig(path string, data []byte) (Config, error) {
 	return config, errors.Join(mistakes...)
 }
 
-// yamlProblem is a decoder's error without its own words around it.
-func yamlProblem(err error) string {
-	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "unmarshal errors:\n  ", "")
-}
-
 // Check reports the values that a Config cannot have; place is where they were
 // written.
 func (c Config) Check(place string) error {
@@ -251,9 +252,20 @@ func (c Config) mistakes() (all []mistake) {
 			report("expose", "unknown group %q; known: %s", group, join(knownGroups()))
 		}
 	}
-	if min(c.Lists.Servers, c.Lists.ToolsPerServer, c.Lists.Tools) < 0 {
-		report("lists", "a negative number")
+	atLeastZero := func(key string, value float64) {
+		if value < 0 {
+			report(key, "is %v, want 0 or more; 0 is the default", value)
+		}
 	}
+	atLeastZero("lists.servers", float64(c.Lists.Servers))
+	atLeastZero("lists.tools_per_server", float64(c.Lists.ToolsPerServer))
+	atLeastZero("lists.tools", float64(c.Lists.Tools))
+	atLeastZero("limits.pids", float64(c.Limits.PIDs))
+	atLeastZero("http.rate", c.HTTP.Rate)
+	atLeastZero("http.burst", float64(c.HTTP.Burst))
+	atLeastZero("http.max_in_flight", float64(c.HTTP.MaxInFlight))
+	atLeastZero("http.max_sessions", float64(c.HTTP.MaxSessions))
+	atLeastZero("http.max_listens", float64(c.HTTP.MaxListens))
 	prefixes := []gateway.Prefix{gateway.PrefixServer, gateway.PrefixNone}
 	if c.Prefix != "" && !slices.Contains(prefixes, c.Prefix) {
 		report("prefix", "unknown value %q; known: %s", c.Prefix, join(prefixes))
@@ -261,9 +273,6 @@ func (c Config) mistakes() (all []mistake) {
 	modes := []approval.Mode{approval.ModeAsk, approval.ModeAll, approval.ModePinned}
 	if c.Approval.Mode != "" && !slices.Contains(modes, c.Approval.Mode) {
 		report("approval.mode", "unknown value %q; known: %s", c.Approval.Mode, join(modes))
-	}
-	if problem := c.HTTP.problem(); problem != "" {
-		report("http", "%s", problem)
 	}
 	if err := access.CheckURL(c.HTTP.URL); err != nil && len(c.Admission.Issuers) > 0 {
 		report("http.url", "%v; the tokens of issuers are for this address", err)
@@ -278,22 +287,19 @@ func (c Config) checkBounds(report func(key, format string, args ...any)) {
 	l, t := c.Limits, c.Timeouts
 	perServer := Size(c.Quotas.MaxMemoryPerServer.Max)
 	if l.Memory > 0 && l.Memory < leastMemory {
-		report("limits.memory", "is less than 6MB, the least that an engine takes")
+		report("limits.memory", "is %s, want 6MB or more, the least that an engine takes", l.Memory)
 	}
 	if perServer > 0 && l.Memory > perServer {
-		report("limits.memory", "is more than quotas.max_memory_per_server")
+		report("limits.memory", "is %s, want quotas.max_memory_per_server (%s) or less", l.Memory, perServer)
 	}
 	if l.CPUs != 0 && !(l.CPUs >= 0.01 && l.CPUs <= 1<<16) {
 		report("limits.cpus", "is %v, want 0.01 or more", l.CPUs)
 	}
-	if l.PIDs < 0 {
-		report("limits.pids", "is negative")
-	}
 	if time.Duration(t.Stop) > catalog.MaxStop {
-		report("timeouts.stop", "is more than %v", catalog.MaxStop)
+		report("timeouts.stop", "is %s, want %s at most", Brief(time.Duration(t.Stop)), Brief(catalog.MaxStop))
 	}
 	if t.CallMax > 0 && t.CallMax < t.Call {
-		report("timeouts.call_max", "is less than timeouts.call")
+		report("timeouts.call_max", "is %s, want timeouts.call (%s) or more", Brief(time.Duration(t.CallMax)), Brief(time.Duration(t.Call)))
 	}
 }
 

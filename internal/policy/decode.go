@@ -2,9 +2,11 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,24 +15,55 @@ import (
 )
 
 // decode reads YAML without unknown fields, and returns its top. The error
-// joins a [*ConfigError] for each mistake; what can be read is read all the
-// same.
+// joins a [*ConfigError] for each mistake, which says where it is, what is there
+// and what is wanted; what can be read is read all the same.
 func decode(path string, data []byte, into any) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		var several *yaml.TypeError
-		if !errors.As(err, &several) {
-			return nil, yamlMistake(path, strings.TrimPrefix(err.Error(), "yaml: "))
-		}
-		var mistakes []error
-		root := top(data)
-		for _, text := range several.Errors {
-			mistakes = append(mistakes, yamlMistake(path, withKey(root, text)))
-		}
+	failure := decoder.Decode(into)
+	var several *yaml.TypeError
+	switch {
+	case errors.Is(failure, io.EOF):
+		return nil, nil
+	case failure != nil && !errors.As(failure, &several):
+		return nil, noYAML(path, failure)
+	}
+	root := top(data)
+	if root == nil {
+		return nil, nil
+	}
+	var mistakes []error
+	for _, m := range misfits("", root, reflect.TypeOf(into)) {
+		mistakes = append(mistakes, &ConfigError{Place: fmt.Sprintf("%s:%d", path, m.line), Problem: m.String()})
+	}
+	if several == nil {
 		return root, errors.Join(mistakes...)
 	}
-	return top(data), nil
+	shapeless := len(mistakes) == 0
+	for _, text := range several.Errors {
+		if shapeless || !ofShape.MatchString(text) {
+			mistakes = append(mistakes, yamlMistake(path, withKey(root, text)))
+		}
+	}
+	return root, errors.Join(mistakes...)
+}
+
+// ofShape are the decoder's own words for what [misfits] finds.
+var ofShape = regexp.MustCompile(`(?s)^line \d+: (cannot unmarshal .* into |field .* not found in type )`)
+
+// noYAML is what the decoder says of a text that it cannot read. It names no
+// line if that is the first.
+func noYAML(path string, err error) *ConfigError {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	mistake := yamlMistake(path, text)
+	if mistake.Place == path {
+		mistake.Place += ":1"
+	}
+	if strings.Contains(text, "cannot start any token") {
+		mistake.Problem += "; a tab cannot indent, and @ and ` need quotes"
+	}
+	mistake.Problem = "is no YAML: " + mistake.Problem
+	return mistake
 }
 
 // top returns the node of a document whose syntax was read already; nil if it
@@ -43,8 +76,6 @@ func top(data []byte) *yaml.Node {
 	return resolved(document.Content[0])
 }
 
-var unknownField = regexp.MustCompile(`^field (.*) not found in type [\w.]+$`)
-
 // yamlMistake is one of the decoder's sentences, with its line at the place.
 func yamlMistake(path, text string) *ConfigError {
 	text = strings.ReplaceAll(text, "\n", `\n`) // a mistake is a line, and the value in it may be several
@@ -53,9 +84,6 @@ func yamlMistake(path, text string) *ConfigError {
 		if line, err := strconv.Atoi(strings.TrimPrefix(head, "line ")); err == nil {
 			mistake.Place, mistake.Problem = fmt.Sprintf("%s:%d", path, line), rest
 		}
-	}
-	if found := unknownField.FindStringSubmatch(mistake.Problem); found != nil {
-		mistake.Problem = found[1] + ": unknown field; known fields are in: dockgate config schema"
 	}
 	return mistake
 }
@@ -70,17 +98,27 @@ func typeError(n *yaml.Node, format string, args ...any) error {
 	return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d:%d: ", n.Line, n.Column) + fmt.Sprintf(format, args...)}}
 }
 
-var positioned = regexp.MustCompile(`(?s)^line (\d+):(\d+): (.*)$`)
+// within is what a value's own reader says of a field in it, on a line.
+func within(n *yaml.Node, line int, field, text string) string {
+	if field != "" {
+		text = "." + field + ": " + text
+	}
+	return fmt.Sprintf("line %d:%d@%d: %s", n.Line, n.Column, line, text)
+}
 
-// withKey gives a sentence of [typeError] the key of its value. Others are
-// returned as they are.
+var positioned = regexp.MustCompile(`(?s)^line (\d+):(\d+)(?:@(\d+))?: (.*)$`)
+
+// withKey gives a sentence of [typeError] or [within] the key of its value.
+// Others are returned as they are.
 func withKey(root *yaml.Node, text string) string {
 	found := positioned.FindStringSubmatch(text)
 	if found == nil {
 		return text
 	}
-	line, column, problem := found[1], found[2], found[3]
-	if key := keyAt(root, "", line+":"+column); key != "" {
+	line, problem := cmp.Or(found[3], found[1]), found[4]
+	if key := keyAt(root, "", found[1]+":"+found[2]); strings.HasPrefix(problem, ".") {
+		problem = strings.TrimPrefix(key+problem, ".")
+	} else if key != "" {
 		problem = key + ": " + problem
 	}
 	return "line " + line + ": " + problem

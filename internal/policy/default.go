@@ -4,8 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/docker/go-units"
-
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/call"
@@ -23,20 +21,17 @@ const BuiltIn = "built-in"
 func Defaults() []Setting {
 	var all []Setting
 	add := func(key string, value any) { all = append(all, Setting{Key: key, Value: value, From: BuiltIn}) }
-	size := func(bytes int64) string {
-		return units.CustomSize("%.4g%s", float64(bytes), 1024, []string{"B", "KB", "MB", "GB"})
-	}
 	add("catalogs", []string{})
 	add("expose", strings.Split(join(DefaultExpose()), ", "))
 	add("prefix", string(gateway.PrefixServer))
 	add("approval.mode", string(approval.ModeAsk))
 	add("approval.wait", Brief(consent.DefaultWait))
 	add("approval.scripted", false)
-	add("limits.memory", size(sandbox.DefaultMemory))
+	add("limits.memory", Size(sandbox.DefaultMemory).String())
 	add("limits.cpus", sandbox.DefaultCPUs)
 	add("limits.pids", sandbox.DefaultPIDs)
-	add("limits.shm", size(sandbox.DefaultShm))
-	add("limits.tmp", size(sandbox.DefaultTmp))
+	add("limits.shm", Size(sandbox.DefaultShm).String())
+	add("limits.tmp", Size(sandbox.DefaultTmp).String())
 	add("timeouts.start", Brief(fleet.DefaultStart))
 	add("timeouts.list", Brief(fleet.DefaultList))
 	add("timeouts.call", Brief(fleet.DefaultCall))

@@ -76,7 +76,7 @@ func (s *Seconds) UnmarshalYAML(node *yaml.Node) error {
 		parsed, err = time.Duration(number)*time.Second, nil
 	}
 	if node.Kind != yaml.ScalarNode || err != nil || parsed <= 0 {
-		return typeError(node, "is %q, want a time above 0, such as 3600 (in seconds) or 1h", node.Value)
+		return typeError(node, "is %s, want a time above 0, such as 3600 (in seconds) or 1h", document.Describe(node))
 	}
 	*s = Seconds(parsed)
 	return nil
@@ -142,7 +142,7 @@ func (s *Source) UnmarshalYAML(node *yaml.Node) error {
 	}
 	texts := make([]string, len(r.Problems))
 	for i, problem := range r.Problems {
-		texts[i] = fmt.Sprintf("line %d: %s: %s", problem.Line, strings.TrimSuffix("discovery.sources."+problem.Field, "."), problem.Text)
+		texts[i] = within(node, problem.Line, problem.Field, problem.Text)
 	}
 	return &yaml.TypeError{Errors: texts}
 }

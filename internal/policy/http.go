@@ -32,10 +32,3 @@ type HTTP struct {
 	// local user. It is not read from files.
 	AllowUnauthenticated bool `yaml:"-"`
 }
-
-func (h HTTP) problem() string {
-	if h.Rate < 0 || min(h.Burst, h.MaxInFlight, h.MaxSessions, h.MaxListens) < 0 {
-		return "a negative number"
-	}
-	return ""
-}

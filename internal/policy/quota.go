@@ -9,6 +9,7 @@ import (
 	"github.com/docker/go-units"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dockgate/dockgate/internal/catalog/document"
 	"github.com/dockgate/dockgate/internal/fleet"
 )
 
@@ -55,26 +56,35 @@ func (q *Quotas) each() []quota {
 // UnmarshalYAML reads quotas under either of their names. It returns every
 // mistake at once.
 func (q *Quotas) UnmarshalYAML(node *yaml.Node) error {
-	if node.Kind != yaml.MappingNode {
-		return fmt.Errorf("line %d: quotas: want a mapping", node.Line)
+	problems := q.read("quotas", node)
+	if len(problems) == 0 {
+		return nil
 	}
-	var problems []string
+	texts := make([]string, len(problems))
+	for i, problem := range problems {
+		texts[i] = fmt.Sprintf("line %d: %s", problem.line, problem)
+	}
+	return &yaml.TypeError{Errors: texts}
+}
+
+// read reads the quotas of a field, and returns what is wrong with them.
+func (q *Quotas) read(field string, node *yaml.Node) (problems []misfit) {
+	if node = resolved(node); node.Kind != yaml.MappingNode {
+		return []misfit{{node.Line, field, "is " + document.Describe(node) + ", want a mapping"}}
+	}
 	seen := map[*fleet.Bound]bool{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := node.Content[i], node.Content[i+1]
+		key, value := node.Content[i], resolved(node.Content[i+1])
 		if err := q.set(key.Value, value, seen); err != nil {
-			problems = append(problems, fmt.Sprintf("line %d: quotas.%s: %v", key.Line, key.Value, err))
+			problems = append(problems, misfit{key.Line, field + "." + key.Value, err.Error()})
 		}
 	}
-	if len(problems) > 0 {
-		return &yaml.TypeError{Errors: problems}
-	}
-	return nil
+	return problems
 }
 
 func (q *Quotas) set(name string, value *yaml.Node, seen map[*fleet.Bound]bool) error {
 	if value.Kind != yaml.ScalarNode {
-		return errors.New("want a single value")
+		return fmt.Errorf("is %s, want a single value", document.Describe(value))
 	}
 	for _, one := range q.each() {
 		if name != one.name && (name != one.seed || one.seed == "") {
