@@ -62,7 +62,7 @@ func noYAML(path string, err error) *ConfigError {
 	if strings.Contains(text, "cannot start any token") {
 		mistake.Problem += "; a tab cannot indent, and @ and ` need quotes"
 	}
-	mistake.Problem = "is no YAML: " + mistake.Problem
+	mistake.Problem = "is not YAML: " + mistake.Problem
 	return mistake
 }
 
