@@ -5,7 +5,8 @@
 // and extends. The services that a server depends on become its helpers. What
 // would weaken the sandbox (privileged, capabilities, devices, namespaces of
 // the host, the engine's socket) is kept out and said in the entry's remarks,
-// and no port is published. An image that Compose builds is taken as Compose
+// and no port is published. A secret that Compose would put into a command becomes
+// a setting; what stands in plain sight in the file stays. An image that Compose builds is taken as Compose
 // names it; it is not built here.
 package compose
 
@@ -81,12 +82,18 @@ func Parse(ctx context.Context, origin catalog.Origin, data []byte, around catal
 // first thing only.
 func Read(ctx context.Context, r *document.Reader, root *yaml.Node, origin catalog.Origin, data []byte, around catalog.Surroundings) catalog.File {
 	p := parser{Reader: r, root: root, around: around, file: catalog.File{Origin: origin}}
-	project, err := load(ctx, origin.Catalog, data, around)
+	path, err := filepath.Abs(origin.Catalog)
+	if err == nil {
+		p.environment, err = readEnvironment(filepath.Dir(path), around)
+	}
+	if err == nil {
+		p.project, err = p.environment.load(ctx, path, data)
+	}
 	if err != nil {
 		p.Problems = append(p.Problems, problem(origin.Catalog, err))
 		return p.file
 	}
-	p.project = project
+	project := p.project
 	for _, name := range project.ServiceNames() {
 		if service := project.Services[name]; marked(service) {
 			p.server(service)
@@ -98,37 +105,45 @@ func Read(ctx context.Context, r *document.Reader, root *yaml.Node, origin catal
 	return p.file
 }
 
-// load has Compose's library load a file with what Compose would know: the
-// environment, and the .env file beside it.
-func load(ctx context.Context, path string, data []byte, around catalog.Surroundings) (*types.Project, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
+// An environment is what Compose would know: the user's, and the .env file
+// beside the Compose file.
+type environment struct {
+	around catalog.Surroundings
+	file   map[string]string
+}
+
+func readEnvironment(dir string, around catalog.Surroundings) (environment, error) {
+	e := environment{around: around, file: make(map[string]string)}
+	file := filepath.Join(dir, ".env")
+	if !exists(file) {
+		return e, nil
 	}
+	var err error
+	e.file, err = dotenv.GetEnvFromFile(nil, []string{file})
+	return e, err
+}
+
+func (e environment) lookUp(name string) (string, bool) {
+	if e.around.Env != nil {
+		if value, ok := e.around.Env(name); ok {
+			return value, true
+		}
+	}
+	value, ok := e.file[name]
+	return value, ok
+}
+
+// load has Compose's library load a file with the environment.
+func (e environment) load(ctx context.Context, path string, data []byte) (*types.Project, error) {
 	dir := filepath.Dir(path)
-	fromFile := make(map[string]string)
-	if env := filepath.Join(dir, ".env"); exists(env) {
-		if fromFile, err = dotenv.GetEnvFromFile(nil, []string{env}); err != nil {
-			return nil, err
-		}
-	}
-	lookUp := func(name string) (string, bool) {
-		if around.Env != nil {
-			if value, ok := around.Env(name); ok {
-				return value, true
-			}
-		}
-		value, ok := fromFile[name]
-		return value, ok
-	}
 	files := []types.ConfigFile{{Filename: path, Content: data}}
 	if found := Find(dir); len(found) == 2 && found[0] == path {
 		files = append(files, types.ConfigFile{Filename: found[1]})
 	}
-	profiles, _ := lookUp("COMPOSE_PROFILES")
-	name, named := lookUp("COMPOSE_PROJECT_NAME")
-	return loader.LoadWithContext(ctx, types.ConfigDetails{WorkingDir: dir, ConfigFiles: files, Environment: fromFile}, func(o *loader.Options) {
-		o.Interpolate.LookupValue = lookUp
+	profiles, _ := e.lookUp("COMPOSE_PROFILES")
+	name, named := e.lookUp("COMPOSE_PROJECT_NAME")
+	return loader.LoadWithContext(ctx, types.ConfigDetails{WorkingDir: dir, ConfigFiles: files, Environment: e.file}, func(o *loader.Options) {
+		o.Interpolate.LookupValue = e.lookUp
 		o.Profiles = strings.FieldsFunc(profiles, func(c rune) bool { return c == ',' })
 		o.SetProjectName(cmp.Or(loader.NormalizeProjectName(cmp.Or(name, filepath.Base(dir))), "compose"), named)
 		o.ResolvePaths = true
@@ -160,10 +175,11 @@ func marked(s types.ServiceConfig) bool {
 // A parser reads one file.
 type parser struct {
 	*document.Reader
-	root    *yaml.Node
-	project *types.Project
-	around  catalog.Surroundings
-	file    catalog.File
+	root        *yaml.Node
+	project     *types.Project
+	around      catalog.Surroundings
+	environment environment
+	file        catalog.File
 }
 
 func (p *parser) server(s types.ServiceConfig) {

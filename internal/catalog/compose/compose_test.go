@@ -124,3 +124,54 @@ func FuzzParse(f *testing.F) {
 		catalogtest.Check(t, text, file, err)
 	})
 }
+
+// A secret of the environment is in no command, though Compose would put it
+// there: it is a setting. What stands in plain sight in the file stays.
+func TestCommands(t *testing.T) {
+	const value = "hunter2"
+	env := map[string]string{"TOKEN": value, "DB_URL": "postgres://app:" + value + "@db/app", "LEVEL": "debug", "REDIS_PASSWORD": value}
+	for _, tt := range []struct {
+		service string
+		want    []string // the command
+	}{
+		{`command: [--token, "${TOKEN}", --level=$LEVEL]`, []string{"--token", "{{config.TOKEN}}", "--level=debug"}},
+		{`command: serve --header "X-Token $TOKEN"`, []string{"serve", "--header", "X-Token {{config.TOKEN}}"}},
+		{`command: ["${DB_URL}", --api-key=plain, --password, simple]`, []string{"{{config.argument-1}}", "--api-key=plain", "--password", "simple"}},
+		{`command: serve --password 'simple' --other`, []string{"serve", "--password", "simple", "--other"}},
+		{`command: ["--password=${ABSENT_PASSWORD:-simple}"]`, []string{"--password=simple"}},
+		{`command: ["--password=$$PASSWORD"]`, []string{"--password=$PASSWORD"}},
+		{
+			`x-mcp: {config: {type: object, required: [level], properties: {level: {enum: [1]}}}}, command: ["--level={{config.level}}", "$TOKEN"]`,
+			[]string{"--level={{config.level}}", "{{config.TOKEN}}"},
+		},
+	} {
+		text := "services: {a: {image: b, labels: [dockgate.mcp], " + tt.service + "}}"
+		file, err := compose.Parse(t.Context(), catalog.Origin{Catalog: "compose.yaml"}, []byte(text), around(env))
+		if err != nil {
+			t.Errorf("Parse(%s) = %v", text, err)
+			continue
+		}
+		s := file.Servers[0]
+		if diff := cmp.Diff(tt.want, s.Command); diff != "" {
+			t.Errorf("command of %s (-want +got):\n%s", tt.service, diff)
+		}
+		if asks := strings.Contains(strings.Join(s.Command, " "), "{{"); asks != (s.CheckSettings(nil) != nil) || s.Validate() != nil {
+			t.Errorf("%s: asks for settings: %v, with %s, %v", tt.service, asks, s.Config, s.Validate())
+		}
+	}
+
+	file, err := compose.Parse(t.Context(), catalog.Origin{Catalog: "compose.yaml"}, []byte(`services:
+  a: {image: b, x-mcp: {}, environment: {URL: "${DB_URL}"}, depends_on: {cache: {condition: service_healthy}}}
+  cache:
+    image: redis
+    command: redis-server --requirepass ${REDIS_PASSWORD}
+    healthcheck: {test: ["CMD", "redis-cli", "-a", "${REDIS_PASSWORD}", "ping"]}
+`), around(env))
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := catalogtest.RoundTrip(t, file.Servers)
+	if strings.Contains(string(written), value) || !strings.Contains(string(written), "{{config.REDIS_PASSWORD}}") || !strings.Contains(string(written), "ready: started") {
+		t.Errorf("a helper with a secret in its command = %s", written)
+	}
+}

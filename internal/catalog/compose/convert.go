@@ -46,6 +46,51 @@ func (c *converter) convert(a about) {
 	}
 	c.http(a)
 	c.helpers()
+	c.hide()
+}
+
+// hide takes secrets out of the commands that Compose has put there from the
+// environment: whoever sees the command sees them.
+func (c *converter) hide() {
+	plain := make(map[string]bool) // the texts that the file has, with its own defaults
+	lines := ""                    // their words, as Compose splits them
+	quotes := strings.NewReplacer(`"`, "", "'", "", "\n", " ")
+	values := make(map[string]string)
+	services := []string{c.service.Name}
+	for _, h := range c.entry.Helpers {
+		services = append(services, h.Name)
+	}
+	for _, service := range services {
+		own := document.Member(document.Member(c.root, "services"), service)
+		for _, text := range scalars(document.Member(own, "entrypoint"), document.Member(own, "command"), document.Member(own, "healthcheck")) {
+			for _, m := range composeReference.FindAllStringSubmatch(strings.ReplaceAll(text, "$$", ""), -1) {
+				if value, ok := c.environment.lookUp(m[1]); ok && launch.Secretive(m[1]) {
+					values[m[1]] = value
+				}
+			}
+			text = strings.ReplaceAll(composeDefault.ReplaceAllString(text, "$1"), "$$", "$")
+			plain[text] = true
+			lines += " " + quotes.Replace(text) + " "
+		}
+	}
+	*c.entry = launch.HideCommands(*c.entry, values, func(word string) bool {
+		return plain[word] || strings.Contains(lines, " "+word+" ")
+	})
+}
+
+// scalars returns the texts below nodes.
+func scalars(nodes ...*yaml.Node) []string {
+	var texts []string
+	for _, n := range nodes {
+		if n == nil {
+			continue
+		}
+		if n = document.Target(n); n.Kind == yaml.ScalarNode {
+			texts = append(texts, n.Value)
+		}
+		texts = append(texts, scalars(n.Content...)...)
+	}
+	return texts
 }
 
 // http is set where x-mcp names a port, or a transport that needs one.
@@ -212,6 +257,9 @@ func limits(s types.ServiceConfig) catalog.Limits {
 	return l
 }
 
+// composeDefault is a reference with a default, as its first group.
+var composeDefault = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*:?-([^}$]*)\}`)
+
 var composeReference = regexp.MustCompile(`\$\{?([A-Za-z_][A-Za-z0-9_]*)(?:[^}$]*\})?`)
 
 // variables converts the environment. A variable that the file takes from the
@@ -226,7 +274,7 @@ func (c *converter) variables(s types.ServiceConfig, of string, h *catalog.Helpe
 		switch refers := composeReference.FindStringSubmatch(strings.ReplaceAll(raw, "$$", "")); {
 		case stands && raw == "" && launch.Secretive(name): // passed on from the environment
 			all = append(all, catalog.Variable{Name: name, Value: "${" + name + "}"})
-		case refers != nil && (launch.Secretive(name) || launch.Secretive(refers[1])):
+		case refers != nil && (launch.Secretive(name) || launch.Secretive(refers[1]) || value != nil && c.brings(refers[1]) && launch.LooksSecret(*value)):
 			all = append(all, catalog.Variable{Name: name, Value: composeReference.ReplaceAllString(raw, "$${$1}")})
 		case value != nil && (strings.Contains(*value, "{{") && !c.templates):
 			c.remark("the variable %s%s is left out: its value holds {{, which begins a placeholder here", name, of)
@@ -247,6 +295,12 @@ func (c *converter) variables(s types.ServiceConfig, of string, h *catalog.Helpe
 	for _, remark := range holder.Remarks {
 		c.remark("%s", remark)
 	}
+}
+
+// brings reports that the environment has a variable.
+func (c *converter) brings(name string) bool {
+	_, ok := c.environment.lookUp(name)
+	return ok
 }
 
 // written returns the environment of a service as the file has it.

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -16,11 +17,19 @@ import (
 // the processes of the machine sees it: what looks like one becomes a setting
 // that is asked for, and the value stays where it is.
 func (l *launcher) arguments(raw []string) []string {
+	return l.withoutSecrets(raw, func(string) bool { return false }, l.text)
+}
+
+// withoutSecrets converts the arguments that are no secrets by the way of
+// others; one that stays is none, whatever it looks like.
+func (l *launcher) withoutSecrets(raw []string, stays func(string) bool, others func(string) string) []string {
 	var converted []string
 	for i, arg := range raw {
 		name, value, assigned := strings.Cut(arg, "=")
 		isFlag := strings.HasPrefix(arg, "-")
 		switch {
+		case stays(arg):
+			converted = append(converted, others(arg))
 		case assigned && flagName.MatchString(name) && (carriesSecret(name, value) || isSecret(value)):
 			converted = append(converted, name+"="+l.withheld(name, i))
 		case i > 0 && !isFlag && flagName.MatchString(raw[i-1]) && strings.HasPrefix(raw[i-1], "-") && carriesSecret(raw[i-1], arg):
@@ -28,7 +37,7 @@ func (l *launcher) arguments(raw []string) []string {
 		case isSecret(arg):
 			converted = append(converted, l.withheld("argument-"+strconv.Itoa(i+1), i))
 		default:
-			converted = append(converted, l.text(arg))
+			converted = append(converted, others(arg))
 		}
 	}
 	return converted
@@ -40,7 +49,7 @@ func (l *launcher) withheld(flag string, at int) string {
 	base := notSetting.ReplaceAllString(strings.TrimLeft(flag, "-"), "_")
 	name := base
 	for n := 2; ; n++ {
-		if _, taken := l.settings[name]; !taken {
+		if _, taken := l.settings[name]; !taken && !bytes.Contains(l.Config, []byte(strconv.Quote(name))) {
 			break
 		}
 		name = fmt.Sprintf("%s-%d", base, n)
@@ -164,6 +173,9 @@ func holdsSecret(members map[string]any) bool {
 	}
 	return false
 }
+
+// LooksSecret reports that a text has a secret in it, as far as its form tells.
+func LooksSecret(text string) bool { return isSecret(text) }
 
 // isToken reports that a text has a token of a known form. A path is none, and
 // neither is what has no digit.
