@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/catalog/launch"
 	"github.com/dockgate/dockgate/internal/catalog/source"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/setup"
@@ -63,8 +64,9 @@ A source that is missing is shown and skipped; one with mistakes too, and then
 the command fails once it has done the others.
 
 With --write the servers that are enabled there are added to your own catalog,
-$XDG_CONFIG_HOME/dockgate/servers.yaml. One that it has already stays as it is.
-Adding runs nothing and approves nothing.` + exits,
+$XDG_CONFIG_HOME/dockgate/servers.yaml. One that it has already stays as it is;
+one with the name of a server of another catalog takes its place, and that is
+said. Adding runs nothing and approves nothing.` + exits,
 		Example: `  dockgate import claude-desktop
   dockgate import .vscode/mcp.json --write
   dockgate import --json`,
@@ -148,6 +150,8 @@ func readSources(ctx context.Context, options daemon.Options, args []string) (so
 		return nil, nil, err
 	}
 	around := options.Around(files)
+	// What a project says takes nobody's name.
+	known, _ := catalog.Merge(slices.DeleteFunc(slices.Clone(files), func(f catalog.File) bool { return f.Origin.Kind == catalog.Project })...)
 	sources = []importedSource{}
 	var failures []error
 	for _, arg := range args {
@@ -160,6 +164,9 @@ func readSources(ctx context.Context, options daemon.Options, args []string) (so
 			if err != nil {
 				failures = append(failures, err)
 				read.Problem = err.Error()
+			}
+			for n := range read.Servers {
+				read.Servers[n].compare(known, options)
 			}
 			read.Type = kind
 			sources = append(sources, read)
@@ -182,12 +189,29 @@ func readSource(ctx context.Context, path string, around catalog.Surroundings) (
 		return read, err
 	}
 	for _, s := range file.Servers {
+		s = launch.Copied(s)
 		read.Servers = append(read.Servers, imported{
 			reported: examine(s), Enabled: file.Enabled == nil || slices.Contains(file.Enabled, s.Name),
 			Settings: file.Settings[s.Name], entry: s,
 		})
 	}
 	return read, nil
+}
+
+// compare says what the server's name means now, where that is another server.
+func (i *imported) compare(known *catalog.Catalog, options daemon.Options) {
+	other, err := known.Server(i.Name)
+	if err != nil || !i.Enabled || i.Kind == catalog.KindUnsupported ||
+		other.Origin.Catalog == i.entry.Origin.Catalog || other.Origin.Catalog == options.OwnCatalog {
+		return
+	}
+	text := fmt.Sprintf("has the name of %s of %s", becomes(other), other.Origin)
+	if slices.Contains(options.Config.Catalogs, other.Origin.Catalog) {
+		text += ", which comes before your own catalog: once written, this one is not used"
+	} else {
+		text += ", and takes its place once it is written: what was approved of that one does not hold for this"
+	}
+	i.Remarks = append(slices.Clone(i.Remarks), text+"; to keep both, give this one another name in "+options.OwnCatalog)
 }
 
 // writeSources adds what can be run and is enabled to the user's own catalog.

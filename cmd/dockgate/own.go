@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/catalog/native"
+	"github.com/dockgate/dockgate/internal/outside"
 )
 
 // ownOrigin is where the entries of the user's own catalog are from.
@@ -28,9 +30,35 @@ func addToOwn(path string, entries []catalog.Server) (after []byte, kept []strin
 		return after, kept, err
 	}
 	if err := replaceFile(path, after); err != nil {
+		if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
+			_, inside := outside.Read(os.LookupEnv)
+			return nil, nil, &unwritableError{path: path, inside: inside, err: err}
+		}
 		return nil, nil, fmt.Errorf("own catalog: %w", err)
 	}
 	return after, kept, nil
+}
+
+// An unwritableError says that the user's own catalog cannot be written.
+type unwritableError struct {
+	path   string
+	inside bool // a container that has the home folder of its host
+	err    error
+}
+
+func (e *unwritableError) Error() string {
+	return fmt.Sprintf("own catalog %s cannot be written: %v", e.path, e.err)
+}
+
+func (e *unwritableError) Unwrap() error { return e.err }
+
+// Hint says how to write it all the same.
+func (e *unwritableError) Hint() string {
+	folder := filepath.Dir(e.path)
+	if !e.inside {
+		return "make " + folder + " writable for you, or name another folder with XDG_CONFIG_HOME"
+	}
+	return fmt.Sprintf(`this container may only read your home folder; on the host run: mkdir -p %[1]s; then this command again with -u "$(id -u):$(id -g)" -v %[1]s:%[1]s after "docker run"`, quote(folder))
 }
 
 // replaceFile writes a file so that it is the old one or the new one, whatever
