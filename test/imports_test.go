@@ -36,13 +36,29 @@ func floors() [][]string {
 	}
 }
 
+// storeys is the order of the packages of a room with walls: each imports lower
+// storeys of it only. The room itself is one of them. What is for tests stands
+// outside.
+func storeys() map[string][][]string {
+	return map[string][][]string{
+		"docker": {
+			0: {"docker/stream", "docker/logfile", "docker/reach"},
+			1: {"docker/owner", "docker/pull"},
+			2: {"docker/install", "docker/twin"},
+			3: {"docker"},
+		},
+	}
+}
+
 // inner are the packages below a room that only the room may import.
 func inner() []string {
 	return []string{"client/section", "docker/stream", "gateway/park", "remote/mirror", "search/words"}
 }
 
-// stdOnly are the rooms that import nothing but the standard library.
-func stdOnly() []string { return []string{"tool", "principal", "jsonrpc", "outside"} }
+// stdOnly are the packages that import nothing but the standard library.
+func stdOnly() []string {
+	return []string{"tool", "principal", "jsonrpc", "outside", "docker/stream", "docker/logfile"}
+}
 
 // owners are the rooms that alone may import the modules below a path. Folders
 // outside of internal are written with a slash.
@@ -142,6 +158,15 @@ func TestJudge(t *testing.T) {
 		{"internal/fleet", "github.com/moby/moby/client", "imports github.com/moby/moby/client, which only docker, /test may"},
 		{"internal/docker", "github.com/moby/moby/client", ""},
 		{"test/leftovers", "github.com/moby/moby/client", ""},
+		{"internal/docker", module + "/internal/docker/owner", ""},
+		{"internal/docker/owner", module + "/internal/docker/reach", ""},
+		{"internal/docker/owner", module + "/internal/docker/pull", "imports internal/docker/pull (storey 1), which is not below storey 1"},
+		{"internal/docker/owner", module + "/internal/docker", "imports internal/docker (storey 3), which is not below storey 1"},
+		{"internal/docker/owner", module + "/internal/docker/dockertest", "imports internal/docker/dockertest, which is for tests"},
+		{"internal/docker/dockertest", module + "/internal/docker", ""},
+		{"internal/docker/logfile", "github.com/moby/moby/client", "is for the standard library only"},
+		{"internal/docker/shed", "fmt", "has no storey; give it one here"},
+		{"internal/image", module + "/internal/docker/pull", ""},
 		{"internal/call", "github.com/modelcontextprotocol/go-sdk/mcp", "imports github.com/modelcontextprotocol/go-sdk/mcp, which only gateway, endpoint, access, login, remote, /images, /test may"},
 		{"internal/helper", "fmt", "has no floor; give it one here"},
 		{"internal", "fmt", "has no floor; give it one here"},
@@ -170,6 +195,9 @@ func judge(pkg listed) []string {
 	if isInternal && floor < 0 {
 		return []string{"has no floor; give it one here"}
 	}
+	if order, walled := storeys()[room]; walled && !strings.HasSuffix(folder, "test") && storeyOf(order, folder) < 0 {
+		return []string{"has no storey; give it one here"}
+	}
 	var problems []string
 	for _, imported := range pkg.Imports {
 		inner, ours := strings.CutPrefix(imported, module+"/")
@@ -178,7 +206,7 @@ func judge(pkg listed) []string {
 			if problem := judgeInner(folder, room, floor, inner); problem != "" {
 				problems = append(problems, problem)
 			}
-		case isInternal && slices.Contains(stdOnly(), room) && !isStandard(imported):
+		case isInternal && !isStandard(imported) && (slices.Contains(stdOnly(), room) || slices.Contains(stdOnly(), strings.TrimPrefix(folder, "internal/"))):
 			problems = append(problems, "is for the standard library only")
 		default:
 			for prefix, allowed := range owners() {
@@ -203,7 +231,7 @@ func judgeInner(folder, room string, floor int, imported string) string {
 	case isInternal && strings.HasSuffix(imported, "test") && importedRoom != room:
 		return "imports " + imported + ", which is for tests"
 	case isInternal && importedRoom == room:
-		return ""
+		return judgeStorey(folder, room, imported)
 	case isInternal && slices.Contains(inner(), strings.TrimPrefix(imported, "internal/")):
 		return "imports " + imported + ", which is " + importedRoom + "'s own"
 	case isInternal && floorOf(importedRoom) >= floor:
@@ -212,6 +240,27 @@ func judgeInner(folder, room string, floor int, imported string) string {
 		return "imports " + imported + ", which is not below it"
 	}
 	return ""
+}
+
+// judgeStorey says what is wrong if a package of a room imports another one of
+// it.
+func judgeStorey(folder, room, imported string) string {
+	order, walled := storeys()[room]
+	if !walled || strings.HasSuffix(folder, "test") {
+		return ""
+	}
+	own, other := storeyOf(order, folder), storeyOf(order, imported)
+	switch {
+	case strings.HasSuffix(imported, "test"):
+		return "imports " + imported + ", which is for tests"
+	case other >= own:
+		return "imports " + imported + " (storey " + strconv.Itoa(other) + "), which is not below storey " + strconv.Itoa(own)
+	}
+	return ""
+}
+
+func storeyOf(order [][]string, folder string) int {
+	return slices.IndexFunc(order, func(storey []string) bool { return slices.Contains(storey, strings.TrimPrefix(folder, "internal/")) })
 }
 
 // roomOf returns the first folder below internal.

@@ -20,7 +20,7 @@ import (
 	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/daemon"
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/pull"
 )
 
 // demoServer is the server that the demo plays with.
@@ -99,7 +99,7 @@ func (f *flags) setStage(cmd *cobra.Command, dir string) (*stage, error) {
 		return nil, err
 	}
 	if _, err := prepare(cmd, d, demoServer); err != nil {
-		var image *docker.ImageError
+		var image *pull.Error
 		if errors.As(err, &image) {
 			err = &demoImageError{err}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog/official"
 	"github.com/dockgate/dockgate/internal/client"
 	"github.com/dockgate/dockgate/internal/daemon"
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/rules"
 )
@@ -95,7 +95,7 @@ func isAbsent(err error) bool {
 		asked     *nothingAskedError
 		installed *notInstalledError
 		sources   *noSourceError
-		engine    *docker.EngineError
+		engine    *reach.EngineError
 	)
 	return errors.As(err, &server) || errors.As(err, &item) || errors.As(err, &program) || errors.As(err, &token) ||
 		errors.As(err, &inactive) || errors.As(err, &approved) || errors.As(err, &asked) || errors.As(err, &installed) ||

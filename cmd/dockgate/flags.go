@@ -14,7 +14,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/daemon"
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/login"
 	"github.com/dockgate/dockgate/internal/outside"
 	"github.com/dockgate/dockgate/internal/policy"
@@ -170,13 +170,13 @@ func (f *flags) loadConfig(home string) (policy.Config, error) {
 	return config, err
 }
 
-func (f *flags) engine() docker.Options {
-	tls := docker.TLSByCertificates
+func (f *flags) engine() reach.Options {
+	tls := reach.TLSByCertificates
 	if f.getenv("DOCKER_TLS_VERIFY") != "" {
-		tls = docker.TLSVerify
+		tls = reach.TLSVerify
 	}
 	host, dockerContext := f.target()
-	return docker.Options{
+	return reach.Options{
 		TLS:       tls,
 		Host:      host,
 		Context:   dockerContext,

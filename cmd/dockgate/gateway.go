@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/daemon"
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/owner"
 	"github.com/dockgate/dockgate/internal/endpoint"
 	"github.com/dockgate/dockgate/internal/endpoint/relay"
 	"github.com/dockgate/dockgate/internal/outside"
@@ -74,7 +74,7 @@ Exit codes: 0 done, 1 failed or used wrongly, 2 a configuration has mistakes,
 
 // alone makes this process the gateway of its container: the owner lives, and
 // what would be lost with the container is kept in the log.
-func alone(state, owner string) (release func() error, err error) {
+func alone(state, id string) (release func() error, err error) {
 	said, err := openLog(state)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func alone(state, owner string) (release func() error, err error) {
 	if err := debug.SetCrashOutput(said, debug.CrashOptions{}); err != nil {
 		return nil, err
 	}
-	return docker.Hold(state, owner)
+	return owner.Hold(state, id)
 }
 
 func unlessClosed(err error) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/daemon"
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/install"
 )
 
 func newImages(f *flags) *cobra.Command {
@@ -91,7 +91,7 @@ id. One whose server runs is not removed.` + exits,
 					return err
 				}
 				for _, name := range args {
-					matching := slices.DeleteFunc(slices.Clone(found), func(i docker.Installed) bool { return !names(name, i) })
+					matching := slices.DeleteFunc(slices.Clone(found), func(i install.Installed) bool { return !names(name, i) })
 					if len(matching) == 0 {
 						return &notInstalledError{name}
 					}
@@ -110,7 +110,7 @@ id. One whose server runs is not removed.` + exits,
 
 // names reports whether a word names an image: its package, with or without
 // the version, or the start of its id.
-func names(word string, i docker.Installed) bool {
+func names(word string, i install.Installed) bool {
 	at := strings.LastIndexByte(i.Package, '@')
 	return word == i.Package || at > 0 && word == i.Package[:at] ||
 		len(word) >= 4 && (strings.HasPrefix(i.ID, word) || strings.HasPrefix(short(i.ID), word))

@@ -39,7 +39,7 @@ not kept. With --gateway it is what the gateway says that clients share.` + exit
 			return f.use(cmd.Context(), func(d *daemon.Daemon) error {
 				lines := keptLog(d, args[0], n)
 				if follow {
-					lines = d.Engine.FollowLog(cmd.Context(), args[0], n)
+					lines = d.Engine.Logs.Follow(cmd.Context(), args[0], n)
 				}
 				return printLog(cmd, d, args[0], n, lines)
 			})
@@ -85,7 +85,7 @@ func (f *flags) printGatewayLog(cmd *cobra.Command, n int) error {
 // keptLog yields the lines that are there.
 func keptLog(d *daemon.Daemon, server string, n int) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		lines, err := d.Engine.ReadLog(server, n)
+		lines, err := d.Engine.Logs.Read(server, n)
 		if err != nil {
 			yield("", err)
 			return
@@ -101,7 +101,7 @@ func keptLog(d *daemon.Daemon, server string, n int) iter.Seq2[string, error] {
 // printLog prints lines, of which n were wanted, and says so if there is none:
 // a server that runs has a file from the start, which may be empty.
 func printLog(cmd *cobra.Command, d *daemon.Daemon, server string, n int, lines iter.Seq2[string, error]) error {
-	files, err := d.Engine.Logs(server)
+	files, err := d.Engine.Logs.Files(server)
 	if err != nil {
 		return err
 	}

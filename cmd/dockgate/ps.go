@@ -7,7 +7,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/daemon"
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/owner"
 )
 
 func newPs(f *flags) *cobra.Command {
@@ -33,7 +33,7 @@ func newPs(f *flags) *cobra.Command {
 	return cmd
 }
 
-func printContainers(cmd *cobra.Command, containers []docker.Container, out output) error {
+func printContainers(cmd *cobra.Command, containers []owner.Container, out output) error {
 	type container struct {
 		Server  string    `json:"server"`
 		ID      string    `json:"id"`
@@ -60,7 +60,7 @@ func printContainers(cmd *cobra.Command, containers []docker.Container, out outp
 }
 
 // known returns an error for a name that no server has or had.
-func known(d *daemon.Daemon, name string, containers []docker.Container) error {
+func known(d *daemon.Daemon, name string, containers []owner.Container) error {
 	for _, c := range containers {
 		if c.Server == name {
 			return nil

@@ -18,7 +18,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/catalog"
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/tool"
@@ -132,14 +132,12 @@ func writeExports(dir string) error {
 // answers says why the engine cannot be used.
 func answers(t *testing.T) error {
 	var f flags
-	options := f.engine()
-	options.State, options.Dir = "test", t.TempDir()
-	engine, err := docker.Connect(t.Context(), options)
+	engine, err := reach.Connect(f.engine())
 	if err != nil {
 		return err
 	}
 	_, err = engine.Info(t.Context())
-	return errors.Join(err, engine.Close())
+	return errors.Join(err, engine.API.Close())
 }
 
 // patience bounds what a script waits for.

@@ -16,7 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/daemon"
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/reach"
+	"github.com/dockgate/dockgate/internal/docker/twin"
 	"github.com/dockgate/dockgate/internal/endpoint/relay"
 	"github.com/dockgate/dockgate/internal/policy"
 )
@@ -39,7 +40,7 @@ func (s *serveFlags) serveShared(cmd *cobra.Command, f *flags, options daemon.Op
 	starting := &starter{state: state, socket: socketIn(state, ""), idle: time.Duration(options.Config.Share.Idle), verbose: f.verbose}
 	if options.Outside != nil {
 		starting.twin, err = daemon.OpenTwin(cmd.Context(), options)
-		var down *docker.EngineError
+		var down *reach.EngineError
 		if errors.As(err, &down) {
 			options.Logger.Warn("without the engine no gateway can be shared, this client gets one of its own", "err", err)
 			return false, nil
@@ -118,7 +119,7 @@ type starter struct {
 	idle          time.Duration
 	verbose       bool
 	// twin makes its container, if it is to run in one; else nil.
-	twin *daemon.Twin
+	twin *twin.Twin
 }
 
 const (

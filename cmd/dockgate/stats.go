@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dockgate/dockgate/internal/daemon"
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/owner"
 )
 
 func newStats(f *flags) *cobra.Command {
@@ -44,8 +44,8 @@ once.` + exits,
 
 // A usage is what one container uses.
 type usage struct {
-	container docker.Container
-	docker.Stats
+	container owner.Container
+	owner.Stats
 }
 
 // measure asks for the use of all containers at the same time: the engine
@@ -64,12 +64,12 @@ func measure(ctx context.Context, d *daemon.Daemon, names []string) ([]usage, er
 	if err != nil {
 		return nil, err
 	}
-	found := make([]*docker.Stats, len(containers))
+	found := make([]*owner.Stats, len(containers))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, c := range containers {
 		group.Go(func() error {
 			stats, err := d.Engine.Stats(ctx, c.ID)
-			if errors.Is(err, docker.ErrNotOurs) {
+			if errors.Is(err, owner.ErrNotOurs) {
 				return nil // it has gone meanwhile
 			}
 			found[i] = &stats

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/owner"
 )
 
 func newStop(f *flags) *cobra.Command {
@@ -62,13 +63,13 @@ func stop(cmd *cobra.Command, d *daemon.Daemon, names []string) error {
 }
 
 // stopAll stops containers at the same time, because each may take seconds.
-func stopAll(ctx context.Context, engine *docker.Engine, containers []docker.Container) error {
+func stopAll(ctx context.Context, engine *docker.Engine, containers []owner.Container) error {
 	var group errgroup.Group
 	failures := make([]error, len(containers))
 	for i, c := range containers {
 		group.Go(func() error {
 			err := engine.Stop(ctx, c.ID)
-			if !errors.Is(err, docker.ErrNotOurs) { // that one has gone meanwhile
+			if !errors.Is(err, owner.ErrNotOurs) { // that one has gone meanwhile
 				failures[i] = err
 			}
 			return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dockgate/dockgate/internal/daemon"
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/owner"
 )
 
 // A sweep removes what gateways have left on the engine, of this state folder
@@ -37,9 +37,9 @@ func (s sweep) run(cmd *cobra.Command, d *daemon.Daemon) error {
 	if _, err := d.Engine.Sweep(ctx); err != nil {
 		return err
 	}
-	var removed, unknown []docker.Leftover
+	var removed, unknown []owner.Leftover
 	for _, left := range found {
-		if left.Standing == docker.Unknown {
+		if left.Standing == owner.Unknown {
 			unknown = append(unknown, left)
 		} else {
 			removed = append(removed, left)
@@ -87,18 +87,18 @@ func confirmForeign(ctx context.Context, count int) (sure bool, err error) {
 
 // A sweptObject is what became of a leftover, for programs.
 type sweptObject struct {
-	Kind    docker.Kind     `json:"kind"`
-	ID      string          `json:"id"`
-	Server  string          `json:"server"`
-	Gateway string          `json:"gateway"`
-	State   string          `json:"state"`
-	Owner   docker.Standing `json:"owner"`
-	Created time.Time       `json:"created,omitzero"`
-	Expires time.Time       `json:"expires,omitzero"`
-	Removed bool            `json:"removed"`
+	Kind    owner.Kind     `json:"kind"`
+	ID      string         `json:"id"`
+	Server  string         `json:"server"`
+	Gateway string         `json:"gateway"`
+	State   string         `json:"state"`
+	Owner   owner.Standing `json:"owner"`
+	Created time.Time      `json:"created,omitzero"`
+	Expires time.Time      `json:"expires,omitzero"`
+	Removed bool           `json:"removed"`
 }
 
-func swept(removed, left []docker.Leftover) []sweptObject {
+func swept(removed, left []owner.Leftover) []sweptObject {
 	all := make([]sweptObject, 0, len(removed)+len(left))
 	for i, l := range append(removed, left...) {
 		all = append(all, sweptObject{
@@ -109,7 +109,7 @@ func swept(removed, left []docker.Leftover) []sweptObject {
 	return all
 }
 
-func printLeftovers(cmd *cobra.Command, found []docker.Leftover) error {
+func printLeftovers(cmd *cobra.Command, found []owner.Leftover) error {
 	if len(found) == 0 {
 		tell(cmd, "nothing is left of any gateway that has ended")
 		return nil
@@ -123,7 +123,7 @@ func printLeftovers(cmd *cobra.Command, found []docker.Leftover) error {
 		}
 		switch {
 		case l.Expires.IsZero():
-		case l.Standing == docker.Expired:
+		case l.Standing == owner.Expired:
 			expires = ago(l.Expires)
 		default:
 			expires = "in " + units.HumanDuration(l.Expires.Sub(now))

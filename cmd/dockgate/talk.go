@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 )
 
 // A talk is the log of a command that a person runs: warnings, in the form
@@ -47,7 +47,7 @@ func (t talk) Handle(_ context.Context, r slog.Record) error {
 		if a.Key == "err" {
 			cause = ": " + a.Value.String()
 			failed, _ := a.Value.Any().(error)
-			var down *docker.EngineError
+			var down *reach.EngineError
 			if errors.As(failed, &down) {
 				return nil
 			}

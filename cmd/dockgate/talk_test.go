@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 )
 
 func TestTalk(t *testing.T) {
@@ -21,7 +21,7 @@ func TestTalk(t *testing.T) {
 		{func() { log.Warn("plain") }, "dockgate: warning: plain\n"},
 		{func() { log.Warn("sweep failed", "err", errors.New("no engine\nhere")) }, "dockgate: warning: sweep failed: no engine\uFFFDhere\n"},
 		{func() {
-			log.Warn("sweep failed", "err", fmt.Errorf("sweep: %w", &docker.EngineError{Host: "unix:///x", Err: errors.New("gone")}))
+			log.Warn("sweep failed", "err", fmt.Errorf("sweep: %w", &reach.EngineError{Host: "unix:///x", Err: errors.New("gone")}))
 		}, ""},
 		{
 			func() { log.With("server", "git").Error("left behind", "err", errors.New("busy"), "container", "1a") },

@@ -8,7 +8,7 @@ import (
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/call"
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/owner"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/sandbox"
@@ -99,12 +99,12 @@ func (d *Daemon) Update(ctx context.Context, who principal.Principal, server str
 
 // Running returns the containers of this state folder; of the named servers
 // only, if there are names.
-func (d *Daemon) Running(ctx context.Context, servers ...string) ([]docker.Container, error) {
+func (d *Daemon) Running(ctx context.Context, servers ...string) ([]owner.Container, error) {
 	all, err := d.Engine.Running(ctx)
 	if err != nil || len(servers) == 0 {
 		return all, err
 	}
-	var found []docker.Container
+	var found []owner.Container
 	for _, container := range all {
 		for _, server := range servers {
 			if container.Server == server {

@@ -27,6 +27,8 @@ import (
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/owner"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/gateway"
 	"github.com/dockgate/dockgate/internal/image"
@@ -58,8 +60,8 @@ type Options struct {
 	// not. Load reads it again; nil is that it does not change.
 	ConfigFile string
 	Load       func() (policy.Config, error)
-	// Engine says which engine to use; the state folder is filled in.
-	Engine docker.Options
+	// Engine says which engine to use.
+	Engine reach.Options
 	// Outside is the host, if the gateway runs in a container; else nil.
 	Outside *outside.Host
 	// Phrase returns a text for a model or a person with the commands as they
@@ -101,10 +103,8 @@ const noState = "none"
 
 // EngineOptions are those of the engine for the state folder with an id, which
 // is empty if it could not be opened.
-func (o Options) EngineOptions(stateID string) docker.Options {
-	options := o.Engine
-	options.State, options.Dir, options.Logger = cmp.Or(stateID, noState), o.State, o.Logger
-	return options
+func (o Options) EngineOptions(stateID string) owner.Options {
+	return owner.Options{Options: o.Engine, State: cmp.Or(stateID, noState), Dir: o.State, Logger: o.Logger}
 }
 
 // EngineAddress returns the address of the engine that a gateway with these

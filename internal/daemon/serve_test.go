@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/dockgate/dockgate/internal/daemon"
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/setup"
 )
 
@@ -22,7 +22,7 @@ func TestServeNobody(t *testing.T) {
 			d, err := daemon.Open(t.Context(), daemon.Options{
 				Inputs: setup.Inputs{Env: func(string) (string, bool) { return "", false }},
 				State:  t.TempDir(),
-				Engine: docker.Options{Host: "unix:///dockgate-test/none.sock"},
+				Engine: reach.Options{Host: "unix:///dockgate-test/none.sock"},
 				Logger: slog.New(slog.DiscardHandler),
 			})
 			if err != nil {

@@ -2,54 +2,32 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"os"
 
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/twin"
 	"github.com/dockgate/dockgate/internal/outside"
 	"github.com/dockgate/dockgate/internal/store"
 )
 
-// A Twin makes gateways in containers like the one that this process runs in.
-type Twin struct {
-	*docker.Twin
-	engine *docker.Engine
-}
-
-// OpenTwin takes the container that this process runs in as the model. It
-// makes the state folder. Close the Twin when done.
-func OpenTwin(ctx context.Context, o Options) (_ *Twin, err error) {
+// OpenTwin takes the container that this process runs in as the model of those
+// in which shared gateways run. It makes the state folder. Close the Twin when
+// done.
+func OpenTwin(ctx context.Context, o Options) (*twin.Twin, error) {
 	db, err := store.Open(ctx, o.State)
 	if err != nil {
 		return nil, err
 	}
-	options := o.Engine
-	options.State, options.Dir, options.Logger = db.StateID(), db.Dir(), o.Logger
+	options := o.EngineOptions(db.StateID())
+	options.Dir = db.Dir()
 	if err := db.Close(); err != nil {
 		return nil, err
 	}
-	engine, err := docker.Connect(ctx, options)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, engine.Close()) //nolint:contextcheck // it ends with its own time
-		}
-	}()
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
 	}
-	twin, err := engine.Twin(ctx, outside.ID(string(mounts)), inherited())
-	if err != nil {
-		return nil, err
-	}
-	return &Twin{Twin: twin, engine: engine}, nil
+	return twin.Open(ctx, options, outside.ID(string(mounts)), inherited())
 }
-
-// Close closes the connection to the engine; what was started goes on.
-func (t *Twin) Close() error { return t.engine.Close() }
 
 // inherited are the variables of a process, not of a client: how it gets to
 // the network, and to the certificates there.

@@ -2,44 +2,20 @@ package docker
 
 import (
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/docker/go-units"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/docker/pull"
 	"github.com/dockgate/dockgate/internal/sandbox"
 )
 
-// The labels of everything that this package makes.
-const (
-	labelState   = "dockgate.state"   // the state folder
-	labelOwner   = "dockgate.owner"   // the gateway, by its lock
-	labelServer  = "dockgate.server"  // the catalog's name
-	labelExpires = "dockgate.expires" // when anybody may remove it, RFC 3339
-	labelRole    = "dockgate.role"    // what it is, if it is no server's
-)
-
-// roleGateway is the role of the container of a gateway that clients share.
-const roleGateway = "gateway"
-
-// labels are what an object of the server carries.
-func (e *Engine) labels(owner, server string, now time.Time) map[string]string {
-	return map[string]string{
-		labelState:   e.state,
-		labelOwner:   owner,
-		labelServer:  server,
-		labelExpires: now.Add(sandbox.Lifetime).UTC().Format(time.RFC3339),
-	}
-}
-
 // containerOptions is the whole of what the engine is asked to create.
 func containerOptions(spec sandbox.Spec, name string, labels map[string]string) (client.ContainerCreateOptions, error) {
-	image, err := pinned(spec.Image)
+	image, err := pull.Exactly(spec.Image)
 	if err != nil {
 		return client.ContainerCreateOptions{}, err
 	}
@@ -55,7 +31,7 @@ func containerOptions(spec sandbox.Spec, name string, labels map[string]string) 
 	yes := true
 	options := client.ContainerCreateOptions{
 		Name:     name,
-		Platform: platform(spec.Image.Pin.Platform),
+		Platform: pull.Platform(spec.Image.Pin.Platform),
 		Config: &container.Config{
 			Image:        image,
 			Entrypoint:   exactly(spec.Entrypoint),
@@ -100,6 +76,19 @@ func containerOptions(spec sandbox.Spec, name string, labels map[string]string) 
 	return options, nil
 }
 
+// beside joins a container to the network and the processes of another one,
+// and lets it end those, whoever they run as. It has no init process of its
+// own: the other one's takes care of its processes too.
+func beside(host *container.HostConfig, id string) {
+	if id == "" {
+		return
+	}
+	host.NetworkMode = container.NetworkMode("container:" + id)
+	host.PidMode = container.PidMode("container:" + id)
+	host.CapAdd = []string{"KILL"}
+	host.Init = nil
+}
+
 // exactly is never nil: the engine puts the image's own in place of nothing,
 // and the Spec is already complete.
 func exactly(words []string) []string { return append([]string{}, words...) }
@@ -130,17 +119,4 @@ func mounts(all []sandbox.Mount) []mount.Mount {
 		})
 	}
 	return binds
-}
-
-// platform reads "os/arch[/variant]".
-func platform(name string) *ocispec.Platform {
-	parts := strings.SplitN(name, "/", 3)
-	if len(parts) < 2 {
-		return nil
-	}
-	p := &ocispec.Platform{OS: parts[0], Architecture: parts[1]}
-	if len(parts) == 3 {
-		p.Variant = parts[2]
-	}
-	return p
 }

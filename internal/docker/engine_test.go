@@ -1,266 +1,112 @@
 package docker_test
 
 import (
-	"archive/tar"
-	"bytes"
-	"context"
-	"crypto/rand"
-	"errors"
+	"bufio"
 	"io"
-	"log"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
-	"github.com/moby/moby/client"
-	"go.uber.org/goleak"
-
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/dockertest"
+	"github.com/dockgate/dockgate/internal/docker/owner"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest"
-	testengine "github.com/dockgate/dockgate/test/engine"
+	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest/probe"
 )
 
-// probeRef is the image of the probe on the engine under test. It is left
-// there for the next run, as a build's cache is.
-const probeRef = "dockgate.test/probe:latest"
-
-// TestMain gives all tests one build of the probe, and looks for goroutines
-// that nobody waited for.
-func TestMain(m *testing.M) {
-	if encoded := os.Getenv(gatewayVariable); encoded != "" {
-		log.Fatal(gateway(encoded))
-	}
-	dir, err := os.MkdirTemp("", "dockgate-probe-")
-	if err != nil {
-		panic(err)
-	}
-	fixture.dir = dir
-	code := m.Run()
-	if err := goleak.Find(); err != nil && code == 0 {
-		log.Print(err)
-		code = 1
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		panic(err)
-	}
-	os.Exit(code)
-}
-
-// fixture is what all tests of this package share.
-var fixture struct {
-	dir   string
-	once  sync.Once
-	image v1.Image
-	pin   sandbox.Image
-	err   error
-}
-
-// connect returns an engine with a state folder of its own.
-func connect(t *testing.T, options docker.Options) *docker.Engine {
-	t.Helper()
-	if options.Dir == "" {
-		options.Dir = t.TempDir()
-	}
-	if options.State == "" {
-		options.State = "test-" + strings.ToLower(rand.Text())
-	}
-	if options.ConfigDir == "" {
-		options.ConfigDir = t.TempDir()
-	}
-	if options.Host == "" && options.Context == "" {
-		options.Host = os.Getenv("DOCKER_HOST")
-	}
-	engine, err := docker.Connect(t.Context(), options)
-	if err != nil {
-		t.Fatalf("Connect(%+v) = %v", options, err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(); err != nil {
-			t.Errorf("Engine.Close() = %v", err)
-		}
-	})
-	return engine
-}
-
-// require skips the test if no engine answers, or fails it if one is wanted.
-func require(t *testing.T) *docker.Engine {
-	t.Helper()
-	engine := connect(t, docker.Options{})
-	if _, err := engine.Info(t.Context()); err != nil {
-		if os.Getenv("TEST_ENGINE") == "require" {
-			t.Fatalf("no engine answers: %v", err)
-		}
-		t.Skipf("no engine answers: %v", err)
-	}
-	return engine
-}
-
-// api is a client of the engine under test, for what the product does not do.
-func api(t *testing.T) *client.Client {
-	t.Helper()
-	options := []client.Opt{}
-	if host := os.Getenv("DOCKER_HOST"); host != "" {
-		options = append(options, client.WithHost(host))
-	}
-	c, err := client.New(options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
-// probeImage builds the probe's image and loads it into the engine.
-func probeImage(t *testing.T) (v1.Image, sandbox.Image) {
-	t.Helper()
-	engine := require(t)
-	c := api(t)
-	fixture.once.Do(func() { fixture.image, fixture.pin, fixture.err = buildProbe(engine, c) })
-	if fixture.err != nil {
-		t.Fatalf("image of the probe: %v", fixture.err)
-	}
-	return fixture.image, fixture.pin
-}
-
-func buildProbe(engine *docker.Engine, c *client.Client) (v1.Image, sandbox.Image, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	binary := filepath.Join(fixture.dir, "probe")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w -buildid=", "-o", binary, "./testdata/probe")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, sandbox.Image{}, errors.New(err.Error() + ": " + string(out))
-	}
-	image, err := imageOf(binary)
-	if err != nil {
-		return nil, sandbox.Image{}, err
-	}
-	tag, err := name.NewTag(probeRef)
-	if err != nil {
-		return nil, sandbox.Image{}, err
-	}
-	archive := filepath.Join(fixture.dir, "probe.tar")
-	if err := tarball.WriteToFile(archive, tag, image); err != nil {
-		return nil, sandbox.Image{}, err
-	}
-	file, err := os.Open(archive)
-	if err != nil {
-		return nil, sandbox.Image{}, err
-	}
-	defer func() { _ = file.Close() }()
-	if err := testengine.Load(ctx, c, file); err != nil {
-		return nil, sandbox.Image{}, err
-	}
-	resolved, err := engine.Resolve(ctx, probeRef, nil)
-	return image, resolved.Image, err
-}
-
-// imageOf makes an image of one layer with the program and an empty /tmp.
-func imageOf(binary string) (v1.Image, error) {
-	program, err := os.ReadFile(binary)
-	if err != nil {
-		return nil, err
-	}
-	var content bytes.Buffer
-	w := tar.NewWriter(&content)
-	for _, entry := range []struct {
-		header tar.Header
-		body   []byte
-	}{
-		{tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}, nil},
-		{tar.Header{Name: "probe", Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))}, program},
-	} {
-		if err := w.WriteHeader(&entry.header); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(entry.body); err != nil {
-			return nil, err
-		}
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(content.Bytes())), nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	image, err := mutate.AppendLayers(empty.Image, layer)
-	if err != nil {
-		return nil, err
-	}
-	return mutate.ConfigFile(image, &v1.ConfigFile{
-		OS: "linux", Architecture: runtime.GOARCH,
-		RootFS: mustConfig(image).RootFS,
-		Config: v1.Config{
-			Entrypoint: []string{"/probe"},
-			Env:        []string{"PATH=/", "FROM_IMAGE=yes"},
-			User:       "65532",
-			WorkingDir: "/tmp",
-			Volumes:    map[string]struct{}{"/b": {}, "/a": {}},
-		},
-	})
-}
-
-func mustConfig(image v1.Image) *v1.ConfigFile {
-	config, err := image.ConfigFile()
-	if err != nil {
-		panic(err)
-	}
-	return config
-}
-
-// probeSpec starts the probe with small limits.
-func probeSpec(image sandbox.Image, command ...string) sandbox.Spec {
-	return sandbox.Spec{
-		Server:     "probe",
-		Image:      image,
-		Entrypoint: []string{"/probe"},
-		Command:    command,
-		User:       "65532",
-		Network:    "none",
-		Tmpfs:      []sandbox.Tmpfs{{Target: "/a", Size: 1 << 20}, {Target: "/b", Size: 1 << 20}},
-		Limits: sandbox.Limits{
-			Memory: 64 << 20, NanoCPUs: 1_500_000_000, CPUShares: 512, PIDs: 64, Shm: 8 << 20, Files: 4096,
-		},
-	}
-}
-
-func left(engine *docker.Engine) func(context.Context) ([]string, error) {
-	return func(ctx context.Context) ([]string, error) {
-		running, err := engine.Running(ctx)
-		if err != nil {
-			return nil, err
-		}
-		var names []string
-		for _, c := range running {
-			names = append(names, c.Name+" "+c.State)
-		}
-		return names, nil
-	}
-}
+func TestMain(m *testing.M) { os.Exit(dockertest.Main(m)) }
 
 func TestEngineKeepsTheContract(t *testing.T) {
-	_, image := probeImage(t)
+	_, image := dockertest.Probe(t)
 	sandboxtest.Run(t, func(t *testing.T) sandboxtest.Subject {
-		engine := require(t)
+		engine := dockertest.Require(t)
 		return sandboxtest.Subject{
 			Engine:   engine,
-			Spec:     probeSpec(image),
-			Left:     left(engine),
+			Spec:     dockertest.Spec(image),
+			Left:     dockertest.Left(engine),
 			Enforces: sandboxtest.Enforced,
 		}
 	})
+}
+
+// An engine that is closed takes its containers along.
+func TestCloseStopsContainers(t *testing.T) {
+	_, image := dockertest.Probe(t)
+	dir := t.TempDir()
+	engine := dockertest.Connect(t, owner.Options{Dir: dir, State: "test-" + t.Name() + time.Now().Format(time.RFC3339Nano)})
+	p, err := engine.Start(t.Context(), dockertest.Spec(image, probe.Echo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := engine.Close(); err != nil {
+			t.Errorf("Engine.Close() = %v", err)
+		}
+	}
+	select {
+	case <-p.Done():
+	default:
+		t.Error("the container runs on")
+	}
+	if entries, err := os.ReadDir(dir + "/owners"); err != nil || len(entries) > 0 {
+		t.Errorf("lock files = %v, %v, want none", entries, err)
+	}
+	if p, err := engine.Start(t.Context(), dockertest.Spec(image, probe.Echo)); err == nil {
+		_ = p.Close()
+		t.Error("Start() after Close = nil, want an error")
+	}
+}
+
+func TestLogs(t *testing.T) {
+	_, image := dockertest.Probe(t)
+	engine := dockertest.Require(t)
+	if files, err := engine.Logs.Files("probe"); err != nil || len(files) > 0 {
+		t.Errorf("Logs() before a start = %v, %v, want none", files, err)
+	}
+	// About 13 MB: more than two files, less than what is kept.
+	for _, lines := range []string{"2", "1100000"} {
+		p, err := engine.Start(t.Context(), dockertest.Spec(image, probe.Chatter, lines))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, p); err != nil {
+			t.Error(err)
+		}
+		<-p.Done()
+		if got, want := p.Exit(), (sandbox.Exit{}); got != want {
+			t.Errorf("Exit() = %+v, want %+v", got, want)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	files, err := engine.Logs.Files("probe")
+	if err != nil || len(files) != 3 {
+		t.Fatalf("Logs() = %v, %v, want three files", files, err)
+	}
+	var count int
+	var last string
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() > 5<<20 || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has %d bytes and mode %v, want at most 5 MiB and 0600", file, info.Size(), info.Mode())
+		}
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A line may be cut in two where a file ends.
+		for lines := bufio.NewScanner(f); lines.Scan(); count++ {
+			last = lines.Text()
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if last != "line 1100000" || count < 1_100_002 || count > 1_100_004 {
+		t.Errorf("logs have %d lines, the last %q, want 1100002 and the last one", count, last)
+	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/moby/moby/api/types/events"
 	"github.com/moby/moby/client"
+
+	"github.com/dockgate/dockgate/internal/docker/owner"
 )
 
 // How long the watch waits before it asks an engine again that has hung up.
@@ -99,7 +101,7 @@ func (w *endWatch) listen(ctx context.Context, ready chan struct{}) {
 	filters := make(client.Filters).
 		Add("type", string(events.ContainerEventType)).
 		Add("event", string(events.ActionOOM), string(events.ActionKill)).
-		Add("label", labelOwner)
+		Add("label", owner.Label)
 	since := time.Now()
 	pause := reconnectFirst
 	for {

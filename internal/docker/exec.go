@@ -11,6 +11,8 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
+	"github.com/dockgate/dockgate/internal/docker/logfile"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/sandbox"
 )
 
@@ -20,7 +22,7 @@ var ErrNotRunning = errors.New("the container does not run")
 
 // Inside returns the image that a container of the user runs, as what is
 // approved of it: if the container is made anew of another image, that is
-// another server. The errors are [*StartError] and [*EngineError].
+// another server. The errors are [*StartError] and [*reach.EngineError].
 func (e *Engine) Inside(ctx context.Context, name string) (sandbox.Image, error) {
 	found, err := e.client.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
 	if err != nil {
@@ -34,8 +36,8 @@ func (e *Engine) Inside(ctx context.Context, name string) (sandbox.Image, error)
 }
 
 func (e *Engine) execError(name string, err error) error {
-	err = e.said(err)
-	var down *EngineError
+	err = e.Explain(err)
+	var down *reach.EngineError
 	switch {
 	case errors.As(err, &down):
 		return err
@@ -52,7 +54,7 @@ func (e *Engine) execError(name string, err error) error {
 // startExec starts a server in a container that the user runs. Nothing of the
 // container is ours: it has no labels, and is never stopped or removed.
 func (e *Engine) startExec(ctx context.Context, spec sandbox.Spec) (_ sandbox.Process, err error) {
-	_, end, err := e.begin()
+	_, end, err := e.books.Begin()
 	if err != nil {
 		return nil, &StartError{Server: spec.Server, Err: err}
 	}
@@ -67,17 +69,15 @@ func (e *Engine) startExec(ctx context.Context, spec sandbox.Spec) (_ sandbox.Pr
 		return nil, e.execError(spec.Server, err)
 	}
 	p.id = created.ID
-	if p.log, err = e.openLog(spec.Server); err != nil {
+	if p.log, err = e.Logs.Open(spec.Server); err != nil {
 		return nil, &StartError{Server: spec.Server, Err: err}
 	}
 	attached, err := e.client.ExecAttach(ctx, p.id, client.ExecAttachOptions{})
 	if err != nil {
-		return nil, errors.Join(e.execError(spec.Server, err), e.closeLog(p.log))
+		return nil, errors.Join(e.execError(spec.Server, err), p.log.Close())
 	}
 	p.joined(attached.HijackedResponse)
-	e.mu.Lock()
-	e.live[p.id] = p
-	e.mu.Unlock()
+	e.enter(p)
 	p.running.Go(p.watch)
 	return p, nil
 }
@@ -88,7 +88,7 @@ type execProcess struct {
 	engine *Engine
 	server string
 	id     string
-	log    *logFile
+	log    *logfile.File
 	stdio
 
 	afterEOF, afterTerm time.Duration
@@ -162,8 +162,6 @@ func (p *execProcess) stop() error {
 	}
 	err := ended(p.conn.Close())
 	p.running.Wait()
-	p.engine.mu.Lock()
-	delete(p.engine.live, p.id)
-	p.engine.mu.Unlock()
-	return errors.Join(err, p.engine.closeLog(p.log))
+	p.engine.strike(p)
+	return errors.Join(err, p.log.Close())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/dockertest"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest/probe"
 )
@@ -22,8 +23,8 @@ import (
 // returns its name.
 func users(t *testing.T) string {
 	t.Helper()
-	_, pin := probeImage(t)
-	api := api(t)
+	_, pin := dockertest.Probe(t)
+	api := dockertest.API(t)
 	name := "dockgate-test-users-" + strings.ToLower(rand.Text()[:8])
 	created, err := api.ContainerCreate(t.Context(), client.ContainerCreateOptions{
 		Name:       name,
@@ -47,13 +48,13 @@ func users(t *testing.T) string {
 // A process in a container of the user speaks over its stdio, says how it
 // ended, and leaves the container alone.
 func TestExec(t *testing.T) {
-	engine := require(t)
+	engine := dockertest.Require(t)
 	name := users(t)
 	image, err := engine.Inside(t.Context(), name)
 	if err != nil {
 		t.Fatalf("Inside(%s) = %v", name, err)
 	}
-	if _, pin := probeImage(t); image.Pin.Digest != pin.Pin.Digest {
+	if _, pin := dockertest.Probe(t); image.Pin.Digest != pin.Pin.Digest {
 		t.Errorf("Inside(%s) is of %s, want %s", name, image.Pin.Digest, pin.Pin.Digest)
 	}
 	spec := func(command ...string) sandbox.Spec {
@@ -79,7 +80,7 @@ func TestExec(t *testing.T) {
 	if _, err := engine.Sweep(t.Context()); err != nil {
 		t.Error(err)
 	}
-	found, err := api(t).ContainerInspect(t.Context(), name, client.ContainerInspectOptions{})
+	found, err := dockertest.API(t).ContainerInspect(t.Context(), name, client.ContainerInspectOptions{})
 	if err != nil || !found.Container.State.Running {
 		t.Errorf("the user's container does not run any more: %v", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/docker/owner"
 	"github.com/dockgate/dockgate/internal/sandbox"
 )
 
@@ -28,27 +29,9 @@ const (
 	// asked is how often a helper may say that it does not work before the
 	// engine gives it up. It is the start's own limit that ends the waiting.
 	asked = 10_000
+	// lookEvery is the pause between two looks at what the engine was told.
+	lookEvery = 100 * time.Millisecond
 )
-
-// A HelperError is a container beside a server that did not get ready.
-type HelperError struct {
-	Server, Helper string
-	// Problem says what became of it.
-	Problem string
-	// Err is why it was not waited for any longer; nil if it has ended.
-	Err error
-}
-
-// Error names the helper and what became of it.
-func (e *HelperError) Error() string {
-	return fmt.Sprintf("server %q: its helper %q %s", e.Server, e.Helper, e.Problem)
-}
-
-// Unwrap returns why it was not waited for any longer.
-func (e *HelperError) Unwrap() error { return e.Err }
-
-// Hint says where to look.
-func (e *HelperError) Hint() string { return "see what it wrote with: dockgate logs " + e.Server }
 
 // A place is where a container stands: alone if it is the zero place, else on a
 // network that it shares.
@@ -117,13 +100,13 @@ type member struct {
 // startGroup starts the helpers of a Spec one after the other, each when the
 // one before is ready, and then its server.
 func (e *Engine) startGroup(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
-	owner, end, err := e.begin()
+	by, end, err := e.books.Begin()
 	if err != nil {
 		return nil, &StartError{Server: spec.Server, Err: err}
 	}
 	defer end()
 	g := &group{engine: e, name: "dockgate-" + spec.Server + "-" + strings.ToLower(rand.Text()[:10]), ended: make(chan struct{})}
-	if err := g.start(ctx, owner, spec); err != nil {
+	if err := g.start(ctx, by, spec); err != nil {
 		return nil, errors.Join(err, g.remove(ctx))
 	}
 	e.mu.Lock()
@@ -137,14 +120,14 @@ func (e *Engine) startGroup(ctx context.Context, spec sandbox.Spec) (sandbox.Pro
 	return g, nil
 }
 
-func (g *group) start(ctx context.Context, owner string, spec sandbox.Spec) error {
+func (g *group) start(ctx context.Context, by string, spec sandbox.Spec) error {
 	if err := ctx.Err(); err != nil {
 		return &StartError{Server: spec.Server, Err: context.Cause(ctx)}
 	}
-	lasting, cancel := outlive(ctx)
+	lasting, cancel := owner.Outlive(ctx)
 	defer cancel()
 	_, err := g.engine.client.NetworkCreate(lasting, g.name, client.NetworkCreateOptions{
-		Driver: "bridge", Internal: spec.Network == catalog.NetworkNone, Labels: g.engine.labels(owner, spec.Server, time.Now()),
+		Driver: "bridge", Internal: spec.Network == catalog.NetworkNone, Labels: g.engine.books.Labels(by, spec.Server),
 	})
 	if err != nil {
 		return g.engine.startError(spec.Server, spec.Image.Ref, err)
@@ -180,7 +163,7 @@ func (g *group) await(ctx context.Context, m member) error {
 		}
 	case catalog.ReadyHealthy:
 	}
-	ticker := time.NewTicker(reconnectFirst)
+	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
 		found, err := g.engine.client.ContainerInspect(ctx, m.process.ID(), client.ContainerInspectOptions{})
@@ -265,10 +248,10 @@ func (g *group) remove(ctx context.Context) error {
 	for _, m := range slices.Backward(g.helpers) {
 		errs = append(errs, m.process.Close())
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), owner.UndoTime)
 	defer cancel()
 	if _, err := g.engine.client.NetworkRemove(ctx, g.name, client.NetworkRemoveOptions{}); err != nil && !cerrdefs.IsNotFound(err) {
-		errs = append(errs, fmt.Errorf("remove network %s: %w", g.name, g.engine.said(err)))
+		errs = append(errs, fmt.Errorf("remove network %s: %w", g.name, g.engine.Explain(err)))
 	}
 	return errors.Join(errs...)
 }

@@ -15,13 +15,16 @@ import (
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/dockertest"
+	"github.com/dockgate/dockgate/internal/docker/owner"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest/probe"
 )
 
 // helper is the probe beside a server.
 func helper(image sandbox.Image, name string, ready catalog.Ready, command ...string) sandbox.Helper {
-	spec := probeSpec(image, command...)
+	spec := dockertest.Spec(image, command...)
 	spec.NoInput = true
 	return sandbox.Helper{Name: name, Ready: ready, Spec: spec}
 }
@@ -54,20 +57,20 @@ func standing(t *testing.T, c *client.Client, state string) []string {
 	return found
 }
 
-func stateOf(t *testing.T) docker.Options {
+func stateOf(t *testing.T) owner.Options {
 	t.Helper()
 	dir := t.TempDir()
-	return docker.Options{Dir: dir, State: "test-" + strings.ToLower(filepath.Base(filepath.Dir(dir))), ConfigDir: t.TempDir(), Host: os.Getenv("DOCKER_HOST")}
+	return owner.Options{Options: reach.Options{ConfigDir: t.TempDir(), Host: os.Getenv("DOCKER_HOST")}, Dir: dir, State: "test-" + strings.ToLower(filepath.Base(filepath.Dir(dir)))}
 }
 
 func TestHelpers(t *testing.T) {
-	_, image := probeImage(t)
-	c := api(t)
+	_, image := dockertest.Probe(t)
+	c := dockertest.API(t)
 	options := stateOf(t)
-	engine := connect(t, options)
+	engine := dockertest.Connect(t, options)
 	healthy := helper(image, "asked", catalog.ReadyHealthy, probe.Deaf)
 	healthy.Health = &catalog.Health{Test: []string{"/probe", probe.Exit, "0"}}
-	spec := probeSpec(image, probe.Look)
+	spec := dockertest.Spec(image, probe.Look)
 	spec.Helpers = []sandbox.Helper{
 		helper(image, "db", catalog.ReadyStarted, probe.Deaf),
 		helper(image, "migrate", catalog.ReadyCompleted, probe.Look),
@@ -113,10 +116,10 @@ func TestHelpers(t *testing.T) {
 
 // Helpers are confined as servers are.
 func TestHelpersAreConfined(t *testing.T) {
-	_, image := probeImage(t)
-	c := api(t)
-	engine := connect(t, stateOf(t))
-	spec := probeSpec(image, probe.Echo)
+	_, image := dockertest.Probe(t)
+	c := dockertest.API(t)
+	engine := dockertest.Connect(t, stateOf(t))
+	spec := dockertest.Spec(image, probe.Echo)
 	spec.Helpers = []sandbox.Helper{helper(image, "db", catalog.ReadyStarted, probe.Deaf)}
 	p, err := engine.Start(t.Context(), spec)
 	if err != nil {
@@ -145,10 +148,10 @@ func TestHelpersAreConfined(t *testing.T) {
 
 // A helper that does not get ready fails the start, and nothing is left.
 func TestHelpersFail(t *testing.T) {
-	_, image := probeImage(t)
-	c := api(t)
+	_, image := dockertest.Probe(t)
+	c := dockertest.API(t)
 	options := stateOf(t)
-	engine := connect(t, options)
+	engine := dockertest.Connect(t, options)
 	never := helper(image, "db", catalog.ReadyHealthy, probe.Deaf)
 	never.Health = &catalog.Health{Test: []string{"CMD-SHELL", "no shell here"}}
 	gone := helper(image, "db", catalog.ReadyHealthy, probe.Exit, "4")
@@ -171,7 +174,7 @@ func TestHelpersFail(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
-			spec := probeSpec(image, probe.Echo)
+			spec := dockertest.Spec(image, probe.Echo)
 			tt.helper.Spec.Stop = time.Second
 			spec.Helpers = []sandbox.Helper{helper(image, "first", catalog.ReadyStarted, probe.Deaf), tt.helper}
 			_, err := engine.Start(ctx, spec)
@@ -188,7 +191,7 @@ func TestHelpersFail(t *testing.T) {
 		})
 	}
 	t.Run("the server has no image", func(t *testing.T) {
-		spec := probeSpec(image, probe.Echo)
+		spec := dockertest.Spec(image, probe.Echo)
 		spec.Image.Pin = missing.Spec.Image.Pin
 		spec.Helpers = []sandbox.Helper{helper(image, "first", catalog.ReadyStarted, probe.Deaf)}
 		if _, err := engine.Start(t.Context(), spec); err == nil {
@@ -202,9 +205,9 @@ func TestHelpersFail(t *testing.T) {
 
 // Without its helper a server ends, and says why.
 func TestHelperEnds(t *testing.T) {
-	_, image := probeImage(t)
-	engine := connect(t, stateOf(t))
-	spec := probeSpec(image, probe.Echo)
+	_, image := dockertest.Probe(t)
+	engine := dockertest.Connect(t, stateOf(t))
+	spec := dockertest.Spec(image, probe.Echo)
 	spec.Helpers = []sandbox.Helper{helper(image, "db", catalog.ReadyStarted, probe.Deaf)}
 	p, err := engine.Start(t.Context(), spec)
 	if err != nil {
@@ -214,7 +217,7 @@ func TestHelperEnds(t *testing.T) {
 	if err != nil || len(running) != 2 {
 		t.Fatalf("Running() = %+v, %v, want two", running, err)
 	}
-	at := slices.IndexFunc(running, func(r docker.Container) bool { return r.ID != p.ID() })
+	at := slices.IndexFunc(running, func(r owner.Container) bool { return r.ID != p.ID() })
 	if err := engine.Stop(t.Context(), running[at].ID); err != nil {
 		t.Fatal(err)
 	}
@@ -234,21 +237,21 @@ func TestHelperEnds(t *testing.T) {
 // What a killed gateway leaves of a group goes with the next gateway, the
 // network too.
 func TestKilledGatewayWithHelpers(t *testing.T) {
-	_, image := probeImage(t)
-	c := api(t)
+	_, image := dockertest.Probe(t)
+	c := dockertest.API(t)
 	options := stateOf(t)
-	spec := probeSpec(image, probe.Stubborn)
+	spec := dockertest.Spec(image, probe.Stubborn)
 	spec.Helpers = []sandbox.Helper{helper(image, "db", catalog.ReadyStarted, probe.Deaf)}
-	id := killedGateway(t, order{options, spec})
+	id := dockertest.KilledGateway(t, options, spec)
 	if got := standing(t, c, options.State); len(got) != 3 {
 		t.Fatalf("the killed gateway has left %q, want two containers and a network", got)
 	}
-	swept, err := connect(t, options).Sweep(t.Context())
+	swept, err := dockertest.Connect(t, options).Sweep(t.Context())
 	if err != nil {
 		t.Errorf("Sweep() = %v", err)
 	}
-	for _, kind := range []docker.Kind{docker.ContainerObject, docker.NetworkObject} {
-		if !slices.ContainsFunc(swept, func(s docker.Swept) bool { return s.Kind == kind && s.Server == "probe" }) {
+	for _, kind := range []owner.Kind{owner.ContainerObject, owner.NetworkObject} {
+		if !slices.ContainsFunc(swept, func(s owner.Swept) bool { return s.Kind == kind && s.Server == "probe" }) {
 			t.Errorf("Sweep() = %+v, want a %s of %s", swept, kind, id)
 		}
 	}

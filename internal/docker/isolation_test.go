@@ -11,6 +11,9 @@ import (
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/dockertest"
+	"github.com/dockgate/dockgate/internal/docker/owner"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest/probe"
 )
@@ -33,12 +36,12 @@ func looks(t *testing.T, engine *docker.Engine, spec sandbox.Spec) probe.Report 
 }
 
 func TestMounts(t *testing.T) {
-	_, image := probeImage(t)
-	engine := require(t)
+	_, image := dockertest.Probe(t)
+	engine := dockertest.Require(t)
 	if !engine.Local() {
 		t.Skip("the engine does not see this machine's files")
 	}
-	spec := probeSpec(image, probe.Look)
+	spec := dockertest.Spec(image, probe.Look)
 	spec.Mounts = []sandbox.Mount{
 		{Source: t.TempDir(), Target: "/in", ReadOnly: true},
 		{Source: t.TempDir(), Target: "/out"},
@@ -58,10 +61,10 @@ func TestMounts(t *testing.T) {
 }
 
 func TestFullNetwork(t *testing.T) {
-	_, image := probeImage(t)
-	spec := probeSpec(image, probe.Look)
+	_, image := dockertest.Probe(t)
+	spec := dockertest.Spec(image, probe.Look)
 	spec.Network = catalog.NetworkFull
-	report := looks(t, require(t), spec)
+	report := looks(t, dockertest.Require(t), spec)
 	if !slices.ContainsFunc(report.Interfaces, func(name string) bool { return strings.HasPrefix(name, "eth") }) {
 		t.Errorf("interfaces = %q, want one that leads out", report.Interfaces)
 	}
@@ -69,9 +72,9 @@ func TestFullNetwork(t *testing.T) {
 
 // The engine's own words win: nothing of the image's command is added.
 func TestEmptyCommand(t *testing.T) {
-	_, image := probeImage(t)
-	engine := require(t)
-	spec := probeSpec(image)
+	_, image := dockertest.Probe(t)
+	engine := dockertest.Require(t)
+	spec := dockertest.Spec(image)
 	spec.Entrypoint, spec.Command = nil, []string{"/probe", probe.Look}
 	report := looks(t, engine, spec)
 	if want := []string{probe.Look}; !slices.Equal(report.Args, want) {
@@ -91,7 +94,7 @@ type cutter struct {
 
 func newCutter(t *testing.T) *cutter {
 	t.Helper()
-	socket, ok := strings.CutPrefix(require(t).Host(), "unix://")
+	socket, ok := strings.CutPrefix(dockertest.Require(t).Host(), "unix://")
 	if !ok {
 		t.Skip("the engine under test has no socket to stand in front of")
 	}
@@ -143,10 +146,10 @@ func (c *cutter) cut() {
 }
 
 func TestConnectionLost(t *testing.T) {
-	_, image := probeImage(t)
+	_, image := dockertest.Probe(t)
 	front := newCutter(t)
-	engine := connect(t, docker.Options{Host: "tcp://" + front.address, Dir: t.TempDir()})
-	p, err := engine.Start(t.Context(), probeSpec(image, probe.Stubborn))
+	engine := dockertest.Connect(t, owner.Options{Options: reach.Options{Host: "tcp://" + front.address}, Dir: t.TempDir()})
+	p, err := engine.Start(t.Context(), dockertest.Spec(image, probe.Stubborn))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,12 +165,12 @@ func TestConnectionLost(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Errorf("Close() = %v", err)
 	}
-	if names, err := left(engine)(t.Context()); err != nil || len(names) > 0 {
+	if names, err := dockertest.Left(engine)(t.Context()); err != nil || len(names) > 0 {
 		t.Errorf("left = %q, %v, want nothing", names, err)
 	}
 	// Events are listened to again, even if the engine misses some.
 	for range 5 {
-		hungry, err := engine.Start(t.Context(), probeSpec(image, probe.Hungry))
+		hungry, err := engine.Start(t.Context(), dockertest.Spec(image, probe.Hungry))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,12 +10,12 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
+	"github.com/dockgate/dockgate/internal/docker/logfile"
+	"github.com/dockgate/dockgate/internal/docker/owner"
 	"github.com/dockgate/dockgate/internal/sandbox"
 )
 
 const (
-	// afterTerm is how long a container whose Spec is not known has to end.
-	afterTerm = 3 * time.Second
 	// afterKill is how long the engine has for what the kernel does at once.
 	afterKill = 10 * time.Second
 	// signalTime is how long the engine may take to send a signal.
@@ -43,7 +43,7 @@ type process struct {
 	engine *Engine
 	server string
 	id     string
-	log    *logFile
+	log    *logfile.File
 	// The waits of the ladder, see [sandbox.Spec.Ladder].
 	afterEOF, afterTerm time.Duration
 
@@ -82,7 +82,7 @@ func (p *process) watch() {
 		p.exit.Code = int(result.StatusCode)
 	case err := <-p.waiting.Error:
 		p.exit.Lost = true
-		p.engine.log.Warn("container lost", "server", p.server, "container", p.id, "err", p.engine.said(err))
+		p.engine.log.Warn("container lost", "server", p.server, "container", p.id, "err", p.engine.Explain(err))
 	}
 	// What is left is bounded by the buffers on the way, and nobody may be
 	// reading any more.
@@ -152,7 +152,7 @@ func (p *process) Close() error {
 // "sending SIGKILL if the server does not exit within a reasonable time after
 // SIGTERM" (MCP, basic/lifecycle, "Shutdown").
 func (p *process) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), p.afterEOF+p.afterTerm+afterKill+undoTime)
+	ctx, cancel := context.WithTimeout(context.Background(), p.afterEOF+p.afterTerm+afterKill+owner.UndoTime)
 	defer cancel()
 	// Nobody reads any more, but a server must be able to write to its end.
 	p.stdout.Discard()
@@ -165,7 +165,7 @@ func (p *process) stop() error {
 			p.exits(afterKill)
 		}
 	}
-	err := p.engine.remove(ctx, p.id)
+	err := p.engine.books.Remove(ctx, p.id)
 	p.unwait()
 	err = errors.Join(err, ended(p.conn.Close()))
 	p.running.Wait()
@@ -190,7 +190,7 @@ func (p *process) signal(ctx context.Context, name string) {
 	defer cancel()
 	_, err := p.engine.client.ContainerKill(ctx, p.id, client.ContainerKillOptions{Signal: name})
 	if err != nil && !cerrdefs.IsNotFound(err) && !cerrdefs.IsConflict(err) {
-		p.engine.log.Warn("signal not sent", "server", p.server, "container", p.id, "err", p.engine.said(err))
+		p.engine.log.Warn("signal not sent", "server", p.server, "container", p.id, "err", p.engine.Explain(err))
 	}
 }
 
@@ -198,8 +198,6 @@ func (p *process) signal(ctx context.Context, name string) {
 func (p *process) forget() error {
 	e := p.engine
 	e.ends.forget(p.id)
-	e.mu.Lock()
-	delete(e.live, p.id)
-	e.mu.Unlock()
-	return e.closeLog(p.log)
+	e.strike(p)
+	return p.log.Close()
 }

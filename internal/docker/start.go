@@ -5,25 +5,15 @@ import (
 	"crypto/rand"
 	"errors"
 	"strings"
-	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dockgate/dockgate/internal/docker/owner"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/sandbox"
-)
-
-const (
-	// grace is how long a request that makes something may go on after its
-	// context has ended, so that it is known what has to be undone.
-	grace = 10 * time.Second
-	// removePauses is the longest pause before a removal is tried again, in the
-	// first such pauses: 100, 200 and 400 ms.
-	removePauses = 4
-	// undoTime bounds the removal of one object.
-	undoTime = 20 * time.Second
 )
 
 // Start creates, joins and starts the container of the Spec. The image must
@@ -34,7 +24,7 @@ const (
 // Helpers of the Spec are started before it, each when the one before is ready;
 // they end with the server, and the server with them.
 //
-// The errors are [*StartError], [*HelperError] and [*EngineError].
+// The errors are [*StartError], [*HelperError] and [*reach.EngineError].
 func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
 	if spec.Exec != "" {
 		return e.startExec(ctx, spec)
@@ -47,18 +37,18 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process,
 
 // startOne starts one container in its place.
 func (e *Engine) startOne(ctx context.Context, spec sandbox.Spec, at place) (sandbox.Process, error) {
-	owner, end, err := e.begin()
+	by, end, err := e.books.Begin()
 	if err != nil {
 		return nil, &StartError{Server: spec.Server, Err: err}
 	}
 	defer end()
 	name := "dockgate-" + spec.Server + "-" + strings.ToLower(rand.Text()[:10])
-	options, err := containerOptions(spec, name, e.labels(owner, spec.Server, time.Now()))
+	options, err := containerOptions(spec, name, e.books.Labels(by, spec.Server))
 	if err != nil {
 		return nil, &StartError{Server: spec.Server, Err: err}
 	}
 	at.settle(&options)
-	log, err := e.openLog(spec.Server)
+	log, err := e.Logs.Open(spec.Server)
 	if err != nil {
 		return nil, &StartError{Server: spec.Server, Err: err}
 	}
@@ -77,7 +67,7 @@ func (e *Engine) startOne(ctx context.Context, spec sandbox.Spec, at place) (san
 		}
 		failed := e.startError(spec.Server, spec.Image.Ref, err)
 		undone := p.undo(ctx, name)
-		var down *EngineError
+		var down *reach.EngineError
 		if errors.As(failed, &down) && errors.As(undone, &down) {
 			undone = nil // the same again
 		}
@@ -95,11 +85,11 @@ func (p *process) start(ctx context.Context, options client.ContainerCreateOptio
 	}
 	e := p.engine
 	watching := e.ends.start(ctx)
-	lasting, cancel := outlive(ctx)
+	lasting, cancel := owner.Outlive(ctx)
 	defer cancel()
 	created, err := e.client.ContainerCreate(lasting, options)
 	if _, digest, ok := strings.Cut(options.Config.Image, "@"); ok && cerrdefs.IsNotFound(err) {
-		options.Config.Image = digest // see pinned
+		options.Config.Image = digest // see pull.Exactly
 		var again error
 		if created, again = e.client.ContainerCreate(lasting, options); again == nil {
 			err = nil
@@ -120,9 +110,7 @@ func (p *process) start(ctx context.Context, options client.ContainerCreateOptio
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	e.mu.Lock()
-	e.live[p.id] = p
-	e.mu.Unlock()
+	e.enter(p)
 	p.omens = e.ends.watch(p.id)
 	if _, err := e.client.ContainerStart(lasting, p.id, client.ContainerStartOptions{}); err != nil {
 		return err
@@ -168,27 +156,9 @@ func (p *process) join(ctx context.Context) error {
 	return group.Wait()
 }
 
-// outlive returns a context that ends a little after ctx, see grace.
-func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
-	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			cancel()
-		case <-lasting.Done():
-		}
-	})
-	return lasting, func() {
-		stop()
-		cancel()
-	}
-}
-
 // undo removes what a failed start has left.
 func (p *process) undo(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), owner.UndoTime)
 	defer cancel()
 	if p.unwait != nil {
 		p.unwait()
@@ -202,51 +172,9 @@ func (p *process) undo(ctx context.Context, name string) error {
 		}
 	}
 	// By name: a container whose creation was cut off has no known id.
-	err := p.engine.remove(ctx, name)
+	err := p.engine.books.Remove(ctx, name)
 	if p.conn != nil {
 		err = errors.Join(err, ended(p.conn.Close()))
 	}
 	return errors.Join(err, p.forget())
-}
-
-// remove removes a container, whatever its state, and waits until it is gone.
-// That it is already gone, or going, is success. A connection that breaks is
-// tried again: the engine may have come back, and a removal can be repeated.
-func (e *Engine) remove(ctx context.Context, id string) error {
-	pause := reconnectFirst
-	for {
-		err := e.removeOnce(ctx, id)
-		var down *EngineError
-		if !errors.As(err, &down) || pause > removePauses*reconnectFirst {
-			return err
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-			pause *= 2
-		case <-ctx.Done():
-			timer.Stop()
-			return err
-		}
-	}
-}
-
-func (e *Engine) removeOnce(ctx context.Context, id string) error {
-	_, err := e.client.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	switch {
-	case err == nil, cerrdefs.IsNotFound(err):
-		return nil
-	case !cerrdefs.IsConflict(err):
-		return e.said(err)
-	}
-	removed := e.client.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
-	select {
-	case <-removed.Result:
-		return nil
-	case err := <-removed.Error:
-		if cerrdefs.IsNotFound(err) {
-			return nil
-		}
-		return e.said(err)
-	}
 }

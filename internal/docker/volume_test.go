@@ -10,6 +10,7 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/dockgate/dockgate/internal/docker/dockertest"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest/probe"
 	"github.com/dockgate/dockgate/internal/secret"
@@ -18,9 +19,9 @@ import (
 // A volume by its name outlives the container, and is made if it is not there;
 // the file of a secret is mounted, and cannot be written.
 func TestVolumesAndSecretFiles(t *testing.T) {
-	_, image := probeImage(t)
-	c := api(t)
-	engine := require(t)
+	_, image := dockertest.Probe(t)
+	c := dockertest.API(t)
+	engine := dockertest.Require(t)
 	if !engine.Local() {
 		t.Skip("the engine does not see this machine's files")
 	}
@@ -34,7 +35,7 @@ func TestVolumesAndSecretFiles(t *testing.T) {
 			t.Errorf("the volume is not there after the container: %v", err)
 		}
 	})
-	spec := probeSpec(image, probe.Look)
+	spec := dockertest.Spec(image, probe.Look)
 	spec.Mounts = []sandbox.Mount{{Volume: name, Target: "/kept"}}
 	spec.Secrets = []sandbox.Secret{{Name: "probe.file", From: "CREDENTIALS", Env: "CREDENTIALS", File: true, Value: secret.NewValue(credentials)}}
 	report := looks(t, engine, spec)

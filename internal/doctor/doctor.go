@@ -20,6 +20,7 @@ import (
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/presence"
 	"github.com/dockgate/dockgate/internal/setup"
 	"github.com/dockgate/dockgate/internal/store"
@@ -241,7 +242,7 @@ func examineGateways(ctx context.Context, engine *docker.Engine) []Finding {
 	return findings
 }
 
-func name(info docker.Info) string {
+func name(info reach.Info) string {
 	switch {
 	case info.Podman:
 		return "Podman"
@@ -252,7 +253,7 @@ func name(info docker.Info) string {
 }
 
 // examineAccess says who may use the engine, and for what.
-func examineAccess(info docker.Info) []Finding {
+func examineAccess(info reach.Info) []Finding {
 	var findings []Finding
 	if socket := info.Socket; socket != nil {
 		finding := NewFinding("socket", fmt.Sprintf("this user may use %s (mode %#o)", socket.Path, socket.Mode), nil)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/daemon"
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/doctor"
 	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/setup"
@@ -32,7 +32,7 @@ func options(t *testing.T) daemon.Options {
 			Env:    func(string) (string, bool) { return "", false },
 		},
 		State:  filepath.Join(dir, "state"),
-		Engine: docker.Options{Host: "unix://" + filepath.Join(dir, "no.sock")},
+		Engine: reach.Options{Host: "unix://" + filepath.Join(dir, "no.sock")},
 		Logger: slog.New(slog.DiscardHandler),
 	}
 }

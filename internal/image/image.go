@@ -20,6 +20,8 @@ import (
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/install"
+	"github.com/dockgate/dockgate/internal/docker/pull"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/sandbox"
@@ -123,14 +125,14 @@ func (r *Resolver) Update(ctx context.Context, ref string, progress func(plan.Pr
 
 // latestOrLocal lets an image that was built here stand for itself where no
 // registry has it.
-func (r *Resolver) latestOrLocal(ctx context.Context, ref string, progress func(docker.PullProgress)) (docker.Resolved, error) {
+func (r *Resolver) latestOrLocal(ctx context.Context, ref string, progress func(pull.Progress)) (pull.Resolved, error) {
 	latest, err := r.Engine.Latest(ctx, ref, progress)
-	if !errors.Is(err, docker.ErrImageNotFound) && !errors.Is(err, docker.ErrUnauthorized) {
+	if !errors.Is(err, pull.ErrNotFound) && !errors.Is(err, pull.ErrUnauthorized) {
 		return latest, err
 	}
 	local, missing := r.Engine.Resolve(ctx, ref, progress)
 	if missing != nil || local.Pin.Kind != sandbox.LocalID {
-		return docker.Resolved{}, err
+		return pull.Resolved{}, err
 	}
 	return local, nil
 }
@@ -147,18 +149,18 @@ func (r *Resolver) inside(ctx context.Context, ref, name string) (sandbox.Image,
 }
 
 // installer finds the image of a package by installing it.
-func (r *Resolver) installer(p plan.Package, install func(context.Context, docker.Package, func(docker.PullProgress)) (docker.Resolved, error)) resolve {
-	ecosystem := docker.NPM
+func (r *Resolver) installer(p plan.Package, by func(context.Context, install.Package, func(pull.Progress)) (pull.Resolved, error)) resolve {
+	ecosystem := install.NPM
 	if p.Program.Runtime == catalog.UVX {
-		ecosystem = docker.PyPI
+		ecosystem = install.PyPI
 	}
 	env := make([]string, 0, len(r.Install.Env))
 	for name, value := range r.Install.Env {
 		env = append(env, name+"="+value)
 	}
 	slices.Sort(env)
-	return func(ctx context.Context, _ string, progress func(docker.PullProgress)) (docker.Resolved, error) {
-		return install(ctx, docker.Package{
+	return func(ctx context.Context, _ string, progress func(pull.Progress)) (pull.Resolved, error) {
+		return by(ctx, install.Package{
 			Ecosystem: ecosystem, Name: p.Program.Package, Version: p.Program.Version, With: p.Program.With,
 			Command: p.Program.Binary, Module: p.Program.Module, Index: p.Program.Index, Runtime: p.Runtime,
 			Env: env, Certificates: r.Install.Certificates,
@@ -167,7 +169,7 @@ func (r *Resolver) installer(p plan.Package, install func(context.Context, docke
 }
 
 // resolve finds what a reference stands for now.
-type resolve func(ctx context.Context, ref string, progress func(docker.PullProgress)) (docker.Resolved, error)
+type resolve func(ctx context.Context, ref string, progress func(pull.Progress)) (pull.Resolved, error)
 
 func (r *Resolver) keep(ctx context.Context, ref string, known sandbox.Image, find resolve, progress func(plan.Progress)) (sandbox.Image, error) {
 	found, err := find(ctx, ref, adapt(progress))
@@ -217,11 +219,11 @@ func byDigest(image sandbox.Image) (string, error) {
 	return reference.TrimNamed(named).Name() + "@" + image.Pin.Digest, nil
 }
 
-func adapt(progress func(plan.Progress)) func(docker.PullProgress) {
+func adapt(progress func(plan.Progress)) func(pull.Progress) {
 	if progress == nil {
 		return nil
 	}
-	return func(p docker.PullProgress) {
+	return func(p pull.Progress) {
 		progress(plan.Progress{Status: p.Status, Done: p.Done, Total: p.Total})
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/owner"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/image"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/store"
@@ -81,8 +83,9 @@ func open(t *testing.T) (*image.Resolver, *engine) {
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
-	connected, err := docker.Connect(t.Context(), docker.Options{
-		Host: strings.Replace(server.URL, "http", "tcp", 1), State: "state", Dir: dir, Logger: slog.New(slog.DiscardHandler),
+	connected, err := docker.Connect(t.Context(), owner.Options{
+		Options: reach.Options{Host: strings.Replace(server.URL, "http", "tcp", 1)},
+		State:   "state", Dir: dir, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/owner"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/remote"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/upstream"
@@ -25,8 +27,9 @@ import (
 // the relay and of the server of these tests.
 func engine(t *testing.T) (e *docker.Engine, relay, web sandbox.Image) {
 	t.Helper()
-	e, err := docker.Connect(t.Context(), docker.Options{
-		State: "test-" + strings.ToLower(rand.Text()), Dir: t.TempDir(), ConfigDir: t.TempDir(), Host: os.Getenv("DOCKER_HOST"),
+	e, err := docker.Connect(t.Context(), owner.Options{
+		Options: reach.Options{Host: os.Getenv("DOCKER_HOST"), ConfigDir: t.TempDir()},
+		State:   "test-" + strings.ToLower(rand.Text()), Dir: t.TempDir(),
 	})
 	if err != nil {
 		t.Fatal(err)

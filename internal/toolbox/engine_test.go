@@ -12,6 +12,8 @@ import (
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/owner"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/toolbox"
 )
@@ -31,8 +33,9 @@ servers:
 // box starts a server of tools on the real engine.
 func box(t *testing.T) (*docker.Engine, sandbox.Process) {
 	t.Helper()
-	e, err := docker.Connect(t.Context(), docker.Options{
-		State: "test-" + strings.ToLower(rand.Text()), Dir: t.TempDir(), ConfigDir: t.TempDir(), Host: os.Getenv("DOCKER_HOST"),
+	e, err := docker.Connect(t.Context(), owner.Options{
+		Options: reach.Options{Host: os.Getenv("DOCKER_HOST"), ConfigDir: t.TempDir()},
+		State:   "test-" + strings.ToLower(rand.Text()), Dir: t.TempDir(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/daemon"
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/plan"
@@ -69,7 +69,7 @@ func (w *world) makeState(ctx context.Context, name string, entries []entry) (_ 
 			Env:    os.LookupEnv,
 		},
 		State:   s.dir,
-		Engine:  docker.Options{Host: os.Getenv("DOCKER_HOST"), Context: os.Getenv("DOCKER_CONTEXT"), ConfigDir: os.Getenv("DOCKER_CONFIG")},
+		Engine:  reach.Options{Host: os.Getenv("DOCKER_HOST"), Context: os.Getenv("DOCKER_CONTEXT"), ConfigDir: os.Getenv("DOCKER_CONFIG")},
 		Version: "bench",
 		Logger:  slog.New(slog.DiscardHandler),
 	})

@@ -1,13 +1,11 @@
-package docker_test
+package owner_test
 
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,126 +18,39 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/dockgate/dockgate/internal/docker"
-	"github.com/dockgate/dockgate/internal/sandbox"
+	"github.com/dockgate/dockgate/internal/docker/dockertest"
+	"github.com/dockgate/dockgate/internal/docker/owner"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest/probe"
 )
 
-// gatewayVariable makes the test binary a gateway that starts one container,
-// says its id, and waits to be killed. Its value is an [order].
-const gatewayVariable = "DOCKGATE_TEST_GATEWAY"
-
-// An order is what such a gateway is to do.
-type order struct {
-	Options docker.Options
-	Spec    sandbox.Spec
-}
-
-// gateway is the main of that process.
-func gateway(encoded string) error {
-	var todo order
-	if err := json.Unmarshal([]byte(encoded), &todo); err != nil {
-		return err
-	}
-	ctx := context.Background()
-	engine, err := docker.Connect(ctx, todo.Options)
-	if err != nil {
-		return err
-	}
-	p, err := engine.Start(ctx, todo.Spec)
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stdout.WriteString(p.ID() + "\n"); err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, p)
-	return errors.Join(err, errors.New("the container went before the gateway"))
-}
-
-// killedGateway starts such a gateway, kills it with SIGKILL, and returns the
-// id of the container that it has left.
-func killedGateway(t *testing.T, todo order) string {
-	t.Helper()
-	encoded, err := json.Marshal(todo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), gatewayVariable+"="+string(encoded))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	id, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("gateway = %v, want the id of its container", err)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err == nil {
-		t.Fatal("gateway exits by itself")
-	}
-	return strings.TrimSpace(id)
-}
-
-// goes waits until the container is gone.
-func goes(t *testing.T, c *client.Client, id string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	wait := c.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
-	select {
-	case <-wait.Result:
-	case err := <-wait.Error:
-		if !cerrdefs.IsNotFound(err) {
-			t.Fatalf("container %s stays: %v", id, err)
-		}
-	}
-}
-
-func exists(t *testing.T, c *client.Client, id string) bool {
-	t.Helper()
-	_, err := c.ContainerInspect(t.Context(), id, client.ContainerInspectOptions{})
-	if err != nil && !cerrdefs.IsNotFound(err) {
-		t.Fatal(err)
-	}
-	return err == nil
-}
-
 func TestKilledGateway(t *testing.T) {
-	_, image := probeImage(t)
-	c := api(t)
-	options := docker.Options{
-		Host: os.Getenv("DOCKER_HOST"), ConfigDir: t.TempDir(), Dir: t.TempDir(), State: "test-" + filepath.Base(t.TempDir()) + t.Name(),
-	}
+	_, image := dockertest.Probe(t)
+	c := dockertest.API(t)
+	options := owner.Options{Options: reach.Options{Host: os.Getenv("DOCKER_HOST"), ConfigDir: t.TempDir()}, Dir: t.TempDir(), State: "test-" + filepath.Base(t.TempDir()) + t.Name()}
 	t.Run("a good server goes by itself", func(t *testing.T) {
-		goes(t, c, killedGateway(t, order{options, probeSpec(image, probe.Echo)}))
+		dockertest.Goes(t, c, dockertest.KilledGateway(t, options, dockertest.Spec(image, probe.Echo)))
 	})
 	t.Run("a stubborn one goes with the next gateway", func(t *testing.T) {
-		id := killedGateway(t, order{options, probeSpec(image, probe.Stubborn)})
-		if !exists(t, c, id) {
+		id := dockertest.KilledGateway(t, options, dockertest.Spec(image, probe.Stubborn))
+		if !dockertest.Exists(t, c, id) {
 			t.Fatal("the stubborn container is gone before the sweep")
 		}
-		stranger := connect(t, docker.Options{})
+		stranger := dockertest.Connect(t, owner.Options{})
 		if _, err := stranger.Sweep(t.Context()); err != nil {
 			t.Errorf("Sweep() of a stranger = %v", err)
 		}
-		if !exists(t, c, id) {
+		if !dockertest.Exists(t, c, id) {
 			t.Error("a gateway of another state folder has removed it")
 		}
-		swept, err := connect(t, options).Sweep(t.Context())
+		swept, err := dockertest.Connect(t, options).Sweep(t.Context())
 		if err != nil {
 			t.Errorf("Sweep() = %v", err)
 		}
-		if !slices.ContainsFunc(swept, func(s docker.Swept) bool { return s.ID == id && s.Server == "probe" }) {
+		if !slices.ContainsFunc(swept, func(s owner.Swept) bool { return s.ID == id && s.Server == "probe" }) {
 			t.Errorf("Sweep() = %+v, want container %s", swept, id)
 		}
-		if exists(t, c, id) {
+		if dockertest.Exists(t, c, id) {
 			t.Errorf("container %s is left", id)
 		}
 	})
@@ -150,10 +61,10 @@ func TestKilledGateway(t *testing.T) {
 }
 
 func TestSweepSparesTheLiving(t *testing.T) {
-	_, image := probeImage(t)
-	options := docker.Options{Dir: t.TempDir(), State: "test-" + t.Name() + filepath.Base(t.TempDir())}
-	one, other := connect(t, options), connect(t, options)
-	p, err := one.Start(t.Context(), probeSpec(image, probe.Echo))
+	_, image := dockertest.Probe(t)
+	options := owner.Options{Dir: t.TempDir(), State: "test-" + t.Name() + filepath.Base(t.TempDir())}
+	one, other := dockertest.Connect(t, options), dockertest.Connect(t, options)
+	p, err := one.Start(t.Context(), dockertest.Spec(image, probe.Echo))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,19 +94,19 @@ func TestSweepSparesTheLiving(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Errorf("Close() = %v", err)
 	}
-	if err := other.Stop(t.Context(), p.ID()); !errors.Is(err, docker.ErrNotOurs) {
+	if err := other.Stop(t.Context(), p.ID()); !errors.Is(err, owner.ErrNotOurs) {
 		t.Errorf("Stop() again = %v, want ErrNotOurs", err)
 	}
 }
 
 func TestSweepByLabels(t *testing.T) {
-	_, image := probeImage(t)
-	c := api(t)
+	_, image := dockertest.Probe(t)
+	c := dockertest.API(t)
 	dir := t.TempDir()
 	state := "test-" + strings.ToLower(filepath.Base(dir)) + t.Name()
-	engine := connect(t, docker.Options{Dir: dir, State: state})
+	engine := dockertest.Connect(t, owner.Options{Dir: dir, State: state})
 	// Started once, so that it has an owner of its own.
-	p, err := engine.Start(t.Context(), probeSpec(image, probe.Exit, "0"))
+	p, err := engine.Start(t.Context(), dockertest.Spec(image, probe.Exit, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,14 +164,14 @@ func TestSweepByLabels(t *testing.T) {
 		t.Errorf("Sweep() = %v", err)
 	}
 	for _, tt := range tests {
-		if got := exists(t, c, ids[tt.name]); got != tt.stays {
+		if got := dockertest.Exists(t, c, ids[tt.name]); got != tt.stays {
 			t.Errorf("%s: exists after the sweep = %v, want %v", tt.name, got, tt.stays)
 		}
 	}
-	for _, want := range []docker.Swept{
-		{Kind: docker.ContainerObject, ID: ids["own stray"], Server: "x", Owner: own, State: state},
-		{Kind: docker.NetworkObject, ID: network.ID, Server: "x", Owner: "0123456789abcdef", State: state},
-		{Kind: docker.VolumeObject, ID: state, Server: "x", Owner: "0123456789abcdef", State: state},
+	for _, want := range []owner.Swept{
+		{Kind: owner.ContainerObject, ID: ids["own stray"], Server: "x", Owner: own, State: state},
+		{Kind: owner.NetworkObject, ID: network.ID, Server: "x", Owner: "0123456789abcdef", State: state},
+		{Kind: owner.VolumeObject, ID: state, Server: "x", Owner: "0123456789abcdef", State: state},
 	} {
 		if !slices.Contains(swept, want) {
 			t.Errorf("Sweep() = %+v, want %+v among them", swept, want)
@@ -272,9 +183,9 @@ func TestSweepByLabels(t *testing.T) {
 }
 
 func TestSweepRemovesOldLocks(t *testing.T) {
-	require(t)
+	dockertest.Require(t)
 	dir := t.TempDir()
-	engine := connect(t, docker.Options{Dir: dir})
+	engine := dockertest.Connect(t, owner.Options{Dir: dir})
 	if err := os.MkdirAll(filepath.Join(dir, "owners"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -300,16 +211,14 @@ func TestSweepRemovesOldLocks(t *testing.T) {
 }
 
 func TestKeep(t *testing.T) {
-	_, image := probeImage(t)
-	c := api(t)
-	options := docker.Options{
-		Host: os.Getenv("DOCKER_HOST"), ConfigDir: t.TempDir(), Dir: t.TempDir(), State: "test-" + filepath.Base(t.TempDir()) + t.Name(),
-	}
-	id := killedGateway(t, order{options, probeSpec(image, probe.Stubborn)})
+	_, image := dockertest.Probe(t)
+	c := dockertest.API(t)
+	options := owner.Options{Options: reach.Options{Host: os.Getenv("DOCKER_HOST"), ConfigDir: t.TempDir()}, Dir: t.TempDir(), State: "test-" + filepath.Base(t.TempDir()) + t.Name()}
+	id := dockertest.KilledGateway(t, options, dockertest.Spec(image, probe.Stubborn))
 	ctx, cancel := context.WithCancel(t.Context())
 	kept := make(chan error, 1)
-	go func() { kept <- connect(t, options).Keep(ctx) }()
-	goes(t, c, id)
+	go func() { kept <- dockertest.Connect(t, options).Keep(ctx) }()
+	dockertest.Goes(t, c, id)
 	cancel()
 	if err := <-kept; err != nil {
 		t.Errorf("Keep() = %v, want nil when its context ends", err)
@@ -317,12 +226,12 @@ func TestKeep(t *testing.T) {
 }
 
 func TestLeftovers(t *testing.T) {
-	_, image := probeImage(t)
-	c := api(t)
+	_, image := dockertest.Probe(t)
+	c := dockertest.API(t)
 	dir := t.TempDir()
 	state := "test-" + strings.ToLower(filepath.Base(dir)) + t.Name()
-	engine := connect(t, docker.Options{Dir: dir, State: state})
-	p, err := engine.Start(t.Context(), probeSpec(image, probe.Echo))
+	engine := dockertest.Connect(t, owner.Options{Dir: dir, State: state})
+	p, err := engine.Start(t.Context(), dockertest.Spec(image, probe.Echo))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,10 +239,10 @@ func TestLeftovers(t *testing.T) {
 	tests := []struct {
 		name, state, owner string
 		expires            time.Duration
-		want               docker.Standing
+		want               owner.Standing
 	}{
-		{"gone", state, "0123456789abcdef", time.Hour, docker.Gone},
-		{"other", state + "-other", "0123456789abcdef", time.Hour, docker.Unknown},
+		{"gone", state, "0123456789abcdef", time.Hour, owner.Gone},
+		{"other", state + "-other", "0123456789abcdef", time.Hour, owner.Unknown},
 	}
 	made := make(map[string]string) // volumes by their names
 	for _, tt := range tests {
@@ -350,7 +259,7 @@ func TestLeftovers(t *testing.T) {
 		})
 		made[name] = tt.name
 	}
-	found := make(map[string]docker.Leftover)
+	found := make(map[string]owner.Leftover)
 	leftovers, err := engine.Leftovers(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -373,7 +282,7 @@ func TestLeftovers(t *testing.T) {
 			t.Errorf("%s = %+v, want a volume of x just made, and its owner %s", tt.name, left, tt.want)
 		}
 	}
-	removed, err := engine.Discard(t.Context(), []docker.Leftover{found["other"], found["gone"]})
+	removed, err := engine.Discard(t.Context(), []owner.Leftover{found["other"], found["gone"]})
 	if err != nil || len(removed) != 2 {
 		t.Errorf("Discard() = %+v, %v, want both", removed, err)
 	}
@@ -387,5 +296,47 @@ func TestLeftovers(t *testing.T) {
 	}
 	if err := p.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Gateways of other state folders run for as long as they are used; one that
+// never ran expires as everything does.
+func TestSweepOfForeignGateways(t *testing.T) {
+	_, image := dockertest.Probe(t)
+	c := dockertest.API(t)
+	engine := dockertest.Connect(t, owner.Options{Dir: t.TempDir(), State: "test-" + filepath.Base(t.TempDir()) + t.Name()})
+	create := func() string {
+		created, err := c.ContainerCreate(t.Context(), client.ContainerCreateOptions{
+			Config: &container.Config{Image: image.Pin.Digest, Cmd: []string{probe.Deaf}, Labels: map[string]string{
+				"dockgate.state": t.Name() + filepath.Base(t.TempDir()), "dockgate.owner": "0123456789abcdef", "dockgate.role": "gateway",
+				"dockgate.expires": time.Now().Add(-time.Hour).Format(time.RFC3339),
+			}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_, _ = c.ContainerRemove(context.WithoutCancel(t.Context()), created.ID, client.ContainerRemoveOptions{Force: true})
+		})
+		return created.ID
+	}
+	ids := map[bool]string{false: create(), true: create()}
+	for {
+		_, err := c.ContainerStart(t.Context(), ids[true], client.ContainerStartOptions{})
+		if err == nil {
+			break
+		}
+		if !cerrdefs.IsNotFound(err) {
+			t.Fatal(err)
+		}
+		ids[true] = create() // another gateway of this engine was faster
+	}
+	if _, err := engine.Sweep(t.Context()); err != nil {
+		t.Errorf("Sweep() = %v", err)
+	}
+	for runs, id := range ids {
+		if got := dockertest.Exists(t, c, id); got != runs {
+			t.Errorf("an expired gateway that runs: %v; exists after the sweep: %v", runs, got)
+		}
 	}
 }

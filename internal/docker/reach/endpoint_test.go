@@ -1,4 +1,4 @@
-package docker_test
+package reach_test
 
 import (
 	"bufio"
@@ -25,9 +25,14 @@ import (
 	"time"
 
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/dockertest"
+	"github.com/dockgate/dockgate/internal/docker/owner"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest/probe"
 )
+
+func TestMain(m *testing.M) { os.Exit(dockertest.Main(m)) }
 
 // writeContext adds a context to a Docker configuration, as "docker context
 // create" does.
@@ -69,26 +74,25 @@ func TestHost(t *testing.T) {
 	}
 	tests := []struct {
 		name    string
-		options docker.Options
+		options reach.Options
 		host    string
 		local   bool
 		fails   string
 	}{
-		{"nothing", docker.Options{ConfigDir: plain}, "unix:///var/run/docker.sock", true, ""},
-		{"current context", docker.Options{ConfigDir: dir}, "unix:///run/current.sock", true, ""},
-		{"named context", docker.Options{ConfigDir: dir, Context: "named"}, "tcp://10.0.0.1:2376", false, ""},
-		{"default context", docker.Options{ConfigDir: dir, Context: "default"}, "unix:///var/run/docker.sock", true, ""},
-		{"host wins", docker.Options{ConfigDir: dir, Context: "named", Host: "unix:///run/x.sock"}, "unix:///run/x.sock", true, ""},
-		{"host without a scheme", docker.Options{ConfigDir: dir, Host: "10.0.0.2:2375"}, "tcp://10.0.0.2:2375", false, ""},
-		{"ssh", docker.Options{ConfigDir: dir, Host: "ssh://me@example.test"}, "ssh://me@example.test", false, ""},
-		{"no such context", docker.Options{ConfigDir: dir, Context: "missing"}, "", false, `docker context "missing": there is no such context`},
-		{"broken configuration", docker.Options{ConfigDir: broken}, "", false, "docker configuration"},
-		{"no certificates", docker.Options{ConfigDir: dir, Host: "tcp://10.0.0.2:2376", CertPath: plain}, "", false, "certificates"},
+		{"nothing", reach.Options{ConfigDir: plain}, "unix:///var/run/docker.sock", true, ""},
+		{"current context", reach.Options{ConfigDir: dir}, "unix:///run/current.sock", true, ""},
+		{"named context", reach.Options{ConfigDir: dir, Context: "named"}, "tcp://10.0.0.1:2376", false, ""},
+		{"default context", reach.Options{ConfigDir: dir, Context: "default"}, "unix:///var/run/docker.sock", true, ""},
+		{"host wins", reach.Options{ConfigDir: dir, Context: "named", Host: "unix:///run/x.sock"}, "unix:///run/x.sock", true, ""},
+		{"host without a scheme", reach.Options{ConfigDir: dir, Host: "10.0.0.2:2375"}, "tcp://10.0.0.2:2375", false, ""},
+		{"ssh", reach.Options{ConfigDir: dir, Host: "ssh://me@example.test"}, "ssh://me@example.test", false, ""},
+		{"no such context", reach.Options{ConfigDir: dir, Context: "missing"}, "", false, `docker context "missing": there is no such context`},
+		{"broken configuration", reach.Options{ConfigDir: broken}, "", false, "docker configuration"},
+		{"no certificates", reach.Options{ConfigDir: dir, Host: "tcp://10.0.0.2:2376", CertPath: plain}, "", false, "certificates"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.options.Dir, tt.options.State = t.TempDir(), "test"
-			engine, err := docker.Connect(t.Context(), tt.options)
+			engine, err := reach.Connect(tt.options)
 			if tt.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.fails) {
 					t.Errorf("Connect() = %v, want an error about %q", err, tt.fails)
@@ -101,17 +105,14 @@ func TestHost(t *testing.T) {
 			if got := engine.Host(); got != tt.host || engine.Local() != tt.local {
 				t.Errorf("Host(), Local() = %q, %v, want %q, %v", got, engine.Local(), tt.host, tt.local)
 			}
-			if err := engine.Close(); err != nil {
+			if err := engine.API.Close(); err != nil {
 				t.Errorf("Close() = %v", err)
 			}
 		})
 	}
-	_, err := docker.Connect(t.Context(), docker.Options{ConfigDir: dir, Context: "missing", Dir: t.TempDir(), State: "test"})
-	if missing := (*docker.ContextError)(nil); !errors.As(err, &missing) || missing.Name != "missing" || missing.Hint() == "" {
+	_, err := reach.Connect(reach.Options{ConfigDir: dir, Context: "missing"})
+	if missing := (*reach.ContextError)(nil); !errors.As(err, &missing) || missing.Name != "missing" || missing.Hint() == "" {
 		t.Errorf("Connect() = %v, want a ContextError of \"missing\" with a hint", err)
-	}
-	if _, err := docker.Connect(t.Context(), docker.Options{Host: "unix:///run/x.sock"}); err == nil {
-		t.Error("Connect() without a state folder = nil, want an error")
 	}
 }
 
@@ -170,7 +171,7 @@ func (a *authority) issue(t *testing.T, name string, isCA bool) (cert, key []byt
 // and returns its address.
 func tlsFront(t *testing.T, a *authority) string {
 	t.Helper()
-	socket, ok := strings.CutPrefix(require(t).Host(), "unix://")
+	socket, ok := strings.CutPrefix(dockertest.Require(t).Host(), "unix://")
 	if !ok {
 		t.Skip("the engine under test has no socket to put TLS in front of")
 	}
@@ -232,7 +233,7 @@ func relay(front *tls.Conn, socket string) {
 // converses starts the echo, talks with it and closes it.
 func converses(t *testing.T, engine *docker.Engine, image sandbox.Image) {
 	t.Helper()
-	p, err := engine.Start(t.Context(), probeSpec(image, probe.Echo))
+	p, err := engine.Start(t.Context(), dockertest.Spec(image, probe.Echo))
 	if err != nil {
 		t.Fatalf("Start() = %v", err)
 	}
@@ -251,7 +252,7 @@ func converses(t *testing.T, engine *docker.Engine, image sandbox.Image) {
 }
 
 func TestTLS(t *testing.T) {
-	_, image := probeImage(t)
+	_, image := dockertest.Probe(t)
 	ours, strange := newAuthority(t), newAuthority(t)
 	address := tlsFront(t, ours)
 	files := func(ca, client *authority) map[string][]byte {
@@ -271,27 +272,27 @@ func TestTLS(t *testing.T) {
 	writeContext(t, contexts, "secure", "tcp://"+address, files(ours, ours))
 	good := []struct {
 		name    string
-		options docker.Options
+		options reach.Options
 	}{
-		{"host", docker.Options{Host: "tcp://" + address, CertPath: certificates(ours, ours), TLS: docker.TLSVerify}},
-		{"host, not verified", docker.Options{Host: "tcp://" + address, CertPath: certificates(strange, ours)}},
-		{"context", docker.Options{ConfigDir: contexts, Context: "secure"}},
+		{"host", reach.Options{Host: "tcp://" + address, CertPath: certificates(ours, ours), TLS: reach.TLSVerify}},
+		{"host, not verified", reach.Options{Host: "tcp://" + address, CertPath: certificates(strange, ours)}},
+		{"context", reach.Options{ConfigDir: contexts, Context: "secure"}},
 	}
 	for _, tt := range good {
-		t.Run(tt.name, func(t *testing.T) { converses(t, connect(t, tt.options), image) })
+		t.Run(tt.name, func(t *testing.T) { converses(t, dockertest.Connect(t, owner.Options{Options: tt.options}), image) })
 	}
 	bad := []struct {
 		name    string
-		options docker.Options
+		options reach.Options
 	}{
-		{"unknown engine", docker.Options{Host: "tcp://" + address, CertPath: certificates(strange, ours), TLS: docker.TLSVerify}},
-		{"unknown client", docker.Options{Host: "tcp://" + address, CertPath: certificates(ours, strange), TLS: docker.TLSVerify}},
-		{"no TLS", docker.Options{Host: "tcp://" + address}},
+		{"unknown engine", reach.Options{Host: "tcp://" + address, CertPath: certificates(strange, ours), TLS: reach.TLSVerify}},
+		{"unknown client", reach.Options{Host: "tcp://" + address, CertPath: certificates(ours, strange), TLS: reach.TLSVerify}},
+		{"no TLS", reach.Options{Host: "tcp://" + address}},
 	}
 	for _, tt := range bad {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := connect(t, tt.options).Info(t.Context())
-			var engineErr *docker.EngineError
+			_, err := dockertest.Connect(t, owner.Options{Options: tt.options}).Info(t.Context())
+			var engineErr *reach.EngineError
 			if !errors.As(err, &engineErr) || engineErr.Hint() == "" {
 				t.Errorf("Info() = %v, want an EngineError with a hint", err)
 			}
@@ -300,7 +301,7 @@ func TestTLS(t *testing.T) {
 }
 
 func TestSSH(t *testing.T) {
-	_, image := probeImage(t)
+	_, image := dockertest.Probe(t)
 	if _, err := exec.LookPath("docker"); err != nil {
 		t.Skip("what ssh would run on the other host, the docker command, is not installed")
 	}
@@ -310,5 +311,5 @@ func TestSSH(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
-	converses(t, connect(t, docker.Options{Host: "ssh://me@example.test"}), image)
+	converses(t, dockertest.Connect(t, owner.Options{Options: reach.Options{Host: "ssh://me@example.test"}}), image)
 }

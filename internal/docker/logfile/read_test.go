@@ -1,4 +1,4 @@
-package docker_test
+package logfile_test
 
 import (
 	"context"
@@ -9,27 +9,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/logfile"
 )
 
-// logEngine returns an engine that is never asked, and the folder of its logs.
-func logEngine(t *testing.T) (*docker.Engine, string) {
+// folder returns a folder of log files, and where it is.
+func folder(t *testing.T) (*logfile.Folder, string) {
 	t.Helper()
 	dir := t.TempDir()
-	engine, err := docker.Connect(t.Context(), docker.Options{Host: "unix:///nowhere", State: "test", Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	logs := filepath.Join(dir, "logs")
 	if err := os.Mkdir(logs, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return engine, logs
+	return logfile.In(dir), logs
 }
 
 func write(t *testing.T, file, text string) {
@@ -46,8 +37,8 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-func TestReadLog(t *testing.T) {
-	engine, logs := logEngine(t)
+func TestRead(t *testing.T) {
+	kept, logs := folder(t)
 	write(t, filepath.Join(logs, "git.log.2"), "one\n")
 	write(t, filepath.Join(logs, "git.log.1"), "two\nthree\n")
 	write(t, filepath.Join(logs, "git.log"), "four\nfi")
@@ -63,18 +54,18 @@ func TestReadLog(t *testing.T) {
 		{"silent", -1, nil},
 	}
 	for _, tt := range tests {
-		got, err := engine.ReadLog(tt.server, tt.n)
+		got, err := kept.Read(tt.server, tt.n)
 		if err != nil || !cmp.Equal(got, tt.want) {
-			t.Errorf("ReadLog(%q, %d) = %q, %v, want %q", tt.server, tt.n, got, err, tt.want)
+			t.Errorf("Read(%q, %d) = %q, %v, want %q", tt.server, tt.n, got, err, tt.want)
 		}
 	}
-	if got, err := engine.ReadLog("../git", -1); err == nil {
-		t.Errorf("ReadLog(../git) = %q, want an error", got)
+	if got, err := kept.Read("../git", -1); err == nil {
+		t.Errorf("Read(../git) = %q, want an error", got)
 	}
 }
 
-func TestFollowLog(t *testing.T) {
-	engine, logs := logEngine(t)
+func TestFollow(t *testing.T) {
+	kept, logs := folder(t)
 	name := filepath.Join(logs, "git.log")
 	// What happens after each line has arrived.
 	steps := []struct {
@@ -98,12 +89,12 @@ func TestFollowLog(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		n := 0
-		for got, err := range engine.FollowLog(ctx, "git", 1) {
+		for got, err := range kept.Follow(ctx, "git", 1) {
 			if err != nil {
-				t.Fatalf("FollowLog: line %d: %v", n, err)
+				t.Fatalf("Follow: line %d: %v", n, err)
 			}
 			if got != steps[n].arrived {
-				t.Fatalf("FollowLog: line %d = %q, want %q", n, got, steps[n].arrived)
+				t.Fatalf("Follow: line %d = %q, want %q", n, got, steps[n].arrived)
 			}
 			steps[n].then()
 			if n++; n == len(steps) {
@@ -111,7 +102,7 @@ func TestFollowLog(t *testing.T) {
 			}
 		}
 		if n != len(steps) {
-			t.Errorf("FollowLog ended after %d lines, want %d", n, len(steps))
+			t.Errorf("Follow ended after %d lines, want %d", n, len(steps))
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package docker
+package reach
 
 import (
 	"fmt"
@@ -11,19 +11,6 @@ import (
 	"github.com/docker/cli/cli/context/docker"
 	"github.com/docker/cli/cli/context/store"
 	"github.com/moby/moby/client"
-)
-
-// A TLSMode says whether a connection to a given host is encrypted.
-type TLSMode int
-
-// The modes. The Docker command line knows them as no variable at all,
-// DOCKER_CERT_PATH alone, and DOCKER_TLS_VERIFY.
-const (
-	// TLSByCertificates encrypts if certificates are given, and verifies the
-	// engine only if TLSVerify is asked for.
-	TLSByCertificates TLSMode = iota
-	// TLSVerify encrypts and verifies the engine's certificate.
-	TLSVerify
 )
 
 // defaultContext is the name that stands for no context.

@@ -1,4 +1,4 @@
-package docker
+package logfile
 
 import (
 	"bufio"
@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// logPoll is how often FollowLog looks for new lines. Files are read rather
+// logPoll is how often Follow looks for new lines. Files are read rather
 // than watched: it works on every file system, and across containers.
 const logPoll = 250 * time.Millisecond
 
-// ReadLog returns the last n lines that containers of the server wrote to
+// Read returns the last n lines that containers of the server wrote to
 // stderr, the oldest first; all that are kept if n is negative.
-func (e *Engine) ReadLog(server string, n int) ([]string, error) {
-	lines, tail, err := e.keptLines(server)
+func (f *Folder) Read(server string, n int) ([]string, error) {
+	lines, tail, err := f.keptLines(server)
 	if err != nil {
 		return nil, err
 	}
@@ -29,13 +29,13 @@ func (e *Engine) ReadLog(server string, n int) ([]string, error) {
 	return lastOf(lines, n), tail.close()
 }
 
-// FollowLog yields what ReadLog returns, but for a line without an end, and
+// Follow yields what Read returns, but for a line without an end, and
 // then each new line, until ctx ends or the caller has enough. An error is the
 // last thing it yields. Lines of a file that is set aside twice within a
 // moment may be missed.
-func (e *Engine) FollowLog(ctx context.Context, server string, n int) iter.Seq2[string, error] {
+func (f *Folder) Follow(ctx context.Context, server string, n int) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		lines, tail, err := e.keptLines(server)
+		lines, tail, err := f.keptLines(server)
 		if err != nil {
 			yield("", err)
 			return
@@ -71,8 +71,8 @@ func lastOf(lines []string, n int) []string {
 
 // keptLines returns all complete lines that are kept, and what goes on reading
 // after them. The caller closes it, unless there is an error.
-func (e *Engine) keptLines(server string) ([]string, *logTail, error) {
-	name, err := e.logName(server)
+func (f *Folder) keptLines(server string) ([]string, *logTail, error) {
+	name, err := f.name(server)
 	if err != nil {
 		return nil, nil, err
 	}

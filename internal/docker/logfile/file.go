@@ -1,4 +1,12 @@
-package docker
+// Package logfile keeps what servers write to stderr, in files that grow no
+// further than a bound.
+//
+// It decides when a file is set aside and which is given up: of each server a
+// few are kept, all of them small. It refuses names of servers that are no names
+// of files. A write never fails, because a full disk of ours must not stop a
+// server; the error is told when the file is closed. Several processes may
+// write and read the same files.
+package logfile
 
 import (
 	"errors"
@@ -16,10 +24,25 @@ const (
 	logsKept = 2
 )
 
-// Logs returns the files that hold what the server's containers wrote to
+// A Folder has the log files of a state folder's servers. All methods may be
+// called from any goroutine.
+type Folder struct {
+	dir string
+
+	mu   sync.Mutex
+	open map[string]*File // by server, while it has users
+}
+
+// In returns the log files that are kept in a state folder. It makes nothing
+// there.
+func In(dir string) *Folder {
+	return &Folder{dir: filepath.Join(dir, "logs"), open: make(map[string]*File)}
+}
+
+// Files returns the files that hold what the server's containers wrote to
 // stderr, the oldest first. Files that do not exist are left out.
-func (e *Engine) Logs(server string) ([]string, error) {
-	name, err := e.logName(server)
+func (f *Folder) Files(server string) ([]string, error) {
+	name, err := f.name(server)
 	if err != nil {
 		return nil, err
 	}
@@ -36,11 +59,11 @@ func (e *Engine) Logs(server string) ([]string, error) {
 	return found, nil
 }
 
-func (e *Engine) logName(server string) (string, error) {
+func (f *Folder) name(server string) (string, error) {
 	if server == "" || filepath.Base(server) != server {
 		return "", fmt.Errorf("server %q: not a name for a log file", server)
 	}
-	return filepath.Join(e.dir, "logs", server+".log"), nil
+	return filepath.Join(f.dir, server+".log"), nil
 }
 
 // aside is the name of the n-th older file; 0 is the file itself.
@@ -51,13 +74,14 @@ func aside(name string, n int) string {
 	return fmt.Sprintf("%s.%d", name, n)
 }
 
-// A logFile is what the containers of a server write to stderr, in a file that
+// A File is what the containers of a server write to stderr, in a file that
 // is set aside when it is full. It is shared by all containers of the server
 // in this process, and may be shared with other processes.
-type logFile struct {
+type File struct {
+	folder *Folder
 	server string
 	name   string
-	users  int // under Engine.mu
+	users  int // under Folder.mu
 
 	mu   sync.Mutex
 	file *os.File
@@ -65,48 +89,48 @@ type logFile struct {
 	err  error // the first that occurred; writes go nowhere after it
 }
 
-// openLog returns the server's log file for one more user.
-func (e *Engine) openLog(server string) (*logFile, error) {
-	name, err := e.logName(server)
+// Open returns the server's log file for one more user, who closes it.
+func (f *Folder) Open(server string) (*File, error) {
+	name, err := f.name(server)
 	if err != nil {
 		return nil, err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	log := e.logs[server]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	log := f.open[server]
 	if log == nil {
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			return nil, fmt.Errorf("log file: %w", err)
 		}
-		log = &logFile{server: server, name: name}
+		log = &File{folder: f, server: server, name: name}
 		if err := log.open(); err != nil {
 			return nil, fmt.Errorf("log file: %w", err)
 		}
-		e.logs[server] = log
+		f.open[server] = log
 	}
 	log.users++
 	return log, nil
 }
 
-// closeLog gives the log file back. It returns the first error that a write
-// met.
-func (e *Engine) closeLog(log *logFile) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	log.users--
-	if log.users > 0 {
+// Close gives the log file back; the last of its users closes it. That one is
+// told of the first error that a write met.
+func (l *File) Close() error {
+	l.folder.mu.Lock()
+	defer l.folder.mu.Unlock()
+	l.users--
+	if l.users > 0 {
 		return nil
 	}
-	delete(e.logs, log.server)
-	log.mu.Lock()
-	defer log.mu.Unlock()
-	if err := errors.Join(log.err, log.file.Close()); err != nil {
+	delete(l.folder.open, l.server)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := errors.Join(l.err, l.file.Close()); err != nil {
 		return fmt.Errorf("log file: %w", err)
 	}
 	return nil
 }
 
-func (l *logFile) open() error {
+func (l *File) open() error {
 	file, err := os.OpenFile(l.name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -120,8 +144,8 @@ func (l *logFile) open() error {
 }
 
 // Write appends b. It never fails: a full disk of ours must not stop the
-// container. The error is kept for closeLog.
-func (l *logFile) Write(b []byte) (int, error) {
+// container. The error is kept for Close.
+func (l *File) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
@@ -140,7 +164,7 @@ func (l *logFile) Write(b []byte) (int, error) {
 
 // rotate sets the file aside and opens a new one, unless another process has
 // just done so.
-func (l *logFile) rotate() error {
+func (l *File) rotate() error {
 	ours, err := l.file.Stat()
 	if err != nil {
 		return err

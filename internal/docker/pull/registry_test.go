@@ -1,4 +1,4 @@
-package docker_test
+package pull_test
 
 import (
 	"context"
@@ -28,7 +28,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/moby/moby/client"
 
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/dockertest"
+	"github.com/dockgate/dockgate/internal/docker/owner"
+	"github.com/dockgate/dockgate/internal/docker/pull"
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest/probe"
 )
@@ -98,7 +101,7 @@ func (h *hub) push(t *testing.T, repository string, what remote.Taggable) string
 
 // removeImages removes what the engine has of the hub when the test ends.
 func (h *hub) removeImages(t *testing.T) {
-	c := api(t)
+	c := dockertest.API(t)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		list, err := c.ImageList(ctx, client.ImageListOptions{})
@@ -130,7 +133,11 @@ func image(t *testing.T) v1.Image {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := mustConfig(made).DeepCopy()
+	given, err := made.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := given.DeepCopy()
 	config.OS, config.Architecture = "linux", runtime.GOARCH
 	config.Config = v1.Config{
 		Entrypoint: []string{"/entry"}, Cmd: []string{"command"}, Env: []string{"A=1"}, User: "1:2", WorkingDir: "/w",
@@ -144,7 +151,7 @@ func image(t *testing.T) v1.Image {
 }
 
 func TestResolve(t *testing.T) {
-	engine := require(t)
+	engine := dockertest.Require(t)
 	hub := newHub(t, "", "")
 	hub.removeImages(t)
 	byTag := hub.push(t, "by-tag:1", image(t))
@@ -160,8 +167,8 @@ func TestResolve(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.ref, func(t *testing.T) {
 			ref := hub.host() + tt.ref
-			var last docker.PullProgress
-			got, err := engine.Resolve(t.Context(), ref, func(p docker.PullProgress) {
+			var last pull.Progress
+			got, err := engine.Resolve(t.Context(), ref, func(p pull.Progress) {
 				if p.Done < last.Done {
 					t.Errorf("progress goes back from %+v to %+v", last, p)
 				}
@@ -170,7 +177,7 @@ func TestResolve(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Resolve(%q) = %v", ref, err)
 			}
-			want := docker.Resolved{Pulled: true, Image: sandbox.Image{
+			want := pull.Resolved{Pulled: true, Image: sandbox.Image{
 				Ref: ref,
 				Pin: sandbox.Pin{Kind: sandbox.RepoDigest, Digest: tt.digest, Platform: "linux/" + runtime.GOARCH},
 				Config: sandbox.ImageConfig{
@@ -185,7 +192,7 @@ func TestResolve(t *testing.T) {
 				t.Errorf("last progress = %+v, want 2 layers of %s, all done", last, ref)
 			}
 			want.Pulled = false
-			again, err := engine.Resolve(t.Context(), ref, func(docker.PullProgress) { t.Error("pulls what is here") })
+			again, err := engine.Resolve(t.Context(), ref, func(pull.Progress) { t.Error("pulls what is here") })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,7 +204,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestResolveErrors(t *testing.T) {
-	engine := require(t)
+	engine := dockertest.Require(t)
 	hub := newHub(t, "", "")
 	hub.removeImages(t)
 	hub.push(t, "here:1", image(t))
@@ -213,21 +220,21 @@ func TestResolveErrors(t *testing.T) {
 		ref    string
 		reason error
 	}{
-		{hub.host() + "/not-here:1", docker.ErrImageNotFound},
-		{hub.host() + "/here:2", docker.ErrImageNotFound},
-		{hub.host() + "/here@" + missing, docker.ErrImageNotFound},
-		{hub.host() + "/foreign:1", docker.ErrNoPlatform},
-		{goneHost + "/here:1", docker.ErrUnreachable},
-		{missing, docker.ErrImageNotFound},
-		{"lower/UPPER", docker.ErrReference},
-		{"", docker.ErrReference},
+		{hub.host() + "/not-here:1", pull.ErrNotFound},
+		{hub.host() + "/here:2", pull.ErrNotFound},
+		{hub.host() + "/here@" + missing, pull.ErrNotFound},
+		{hub.host() + "/foreign:1", pull.ErrNoPlatform},
+		{goneHost + "/here:1", pull.ErrUnreachable},
+		{missing, pull.ErrNotFound},
+		{"lower/UPPER", pull.ErrReference},
+		{"", pull.ErrReference},
 	}
 	for _, tt := range tests {
-		for name, resolve := range map[string]func(context.Context, string, func(docker.PullProgress)) (docker.Resolved, error){
+		for name, resolve := range map[string]func(context.Context, string, func(pull.Progress)) (pull.Resolved, error){
 			"Resolve": engine.Resolve, "Latest": engine.Latest,
 		} {
 			got, err := resolve(t.Context(), tt.ref, nil)
-			var imageErr *docker.ImageError
+			var imageErr *pull.Error
 			if !errors.As(err, &imageErr) || !errors.Is(err, tt.reason) {
 				t.Errorf("%s(%q) = %+v, %v, want an ImageError: %v", name, tt.ref, got, err, tt.reason)
 				continue
@@ -240,20 +247,20 @@ func TestResolveErrors(t *testing.T) {
 }
 
 func TestDigestMismatch(t *testing.T) {
-	engine := require(t)
+	engine := dockertest.Require(t)
 	hub := newHub(t, "", "")
 	hub.removeImages(t)
 	good := hub.push(t, "app:good", image(t))
 	evil := hub.push(t, "app:evil", image(t))
 	hub.swap.Store(&evil)
 	got, err := engine.Resolve(t.Context(), hub.host()+"/app@"+good, nil)
-	if !errors.Is(err, docker.ErrDigestMismatch) {
+	if !errors.Is(err, pull.ErrDigestMismatch) {
 		t.Errorf("Resolve() of a digest with other content = %+v, %v, want ErrDigestMismatch", got, err)
 	}
 }
 
 func TestCredentials(t *testing.T) {
-	require(t)
+	dockertest.Require(t)
 	hub := newHub(t, "alice", "s3cret")
 	hub.removeImages(t)
 	login := func(user, password string) map[string]any {
@@ -273,11 +280,11 @@ func TestCredentials(t *testing.T) {
 		config map[string]any
 		reason error
 	}{
-		{"none", map[string]any{}, docker.ErrUnauthorized},
-		{"wrong", login("alice", "guess"), docker.ErrUnauthorized},
+		{"none", map[string]any{}, pull.ErrUnauthorized},
+		{"wrong", login("alice", "guess"), pull.ErrUnauthorized},
 		{"right", login("alice", "s3cret"), nil},
 		{"helper", map[string]any{"credHelpers": map[string]string{hub.host(): "test"}}, nil},
-		{"helper that is missing", map[string]any{"credHelpers": map[string]string{hub.host(): "not-there"}}, docker.ErrUnauthorized},
+		{"helper that is missing", map[string]any{"credHelpers": map[string]string{hub.host(): "not-there"}}, pull.ErrUnauthorized},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -291,7 +298,7 @@ func TestCredentials(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "config.json"), encoded, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			engine := connect(t, docker.Options{ConfigDir: dir})
+			engine := dockertest.Connect(t, owner.Options{Options: reach.Options{ConfigDir: dir}})
 			got, err := engine.Resolve(t.Context(), hub.host()+"/"+repository, nil)
 			if !errors.Is(err, tt.reason) || (err == nil) != (tt.reason == nil) {
 				t.Errorf("Resolve() = %+v, %v, want %v", got, err, tt.reason)
@@ -304,11 +311,11 @@ func TestCredentials(t *testing.T) {
 }
 
 func TestLatest(t *testing.T) {
-	engine := require(t)
+	engine := dockertest.Require(t)
 	hub := newHub(t, "", "")
 	hub.removeImages(t)
 	ref := hub.host() + "/moving:1"
-	probes, _ := probeImage(t)
+	probes, _ := dockertest.Probe(t)
 	first := hub.push(t, "moving:1", probes)
 	old, err := engine.Resolve(t.Context(), ref, nil)
 	if err != nil || old.Pin.Digest != first {
@@ -326,11 +333,11 @@ func TestLatest(t *testing.T) {
 	if err != nil || got.Pulled || got.Pin.Digest != second {
 		t.Errorf("Latest() without the registry = %+v, %v, want the engine's own %s", got, err, second)
 	}
-	if !errors.Is(got.Offline, docker.ErrUnreachable) {
+	if !errors.Is(got.Offline, pull.ErrUnreachable) {
 		t.Errorf("Offline = %v, want ErrUnreachable", got.Offline)
 	}
 	// The tag has moved, the pin has not.
-	p, err := engine.Start(t.Context(), probeSpec(old.Image, probe.Exit, "5"))
+	p, err := engine.Start(t.Context(), dockertest.Spec(old.Image, probe.Exit, "5"))
 	if err != nil {
 		t.Fatalf("Start() of the first digest = %v", err)
 	}
@@ -344,12 +351,12 @@ func TestLatest(t *testing.T) {
 }
 
 func TestLocalImage(t *testing.T) {
-	_, built := probeImage(t)
-	engine := require(t)
+	_, built := dockertest.Probe(t)
+	engine := dockertest.Require(t)
 	if built.Pin.Kind != sandbox.LocalID {
 		t.Errorf("pin of an image that was never in a registry = %+v, want its id", built.Pin)
 	}
-	for name, resolve := range map[string]func(context.Context, string, func(docker.PullProgress)) (docker.Resolved, error){
+	for name, resolve := range map[string]func(context.Context, string, func(pull.Progress)) (pull.Resolved, error){
 		"Resolve": engine.Resolve, "Latest": engine.Latest,
 	} {
 		got, err := resolve(t.Context(), built.Pin.Digest, nil)
@@ -357,7 +364,7 @@ func TestLocalImage(t *testing.T) {
 			t.Errorf("%s(%q) = %v", name, built.Pin.Digest, err)
 			continue
 		}
-		want := docker.Resolved{Image: built}
+		want := pull.Resolved{Image: built}
 		want.Ref = built.Pin.Digest
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s of an id (-want +got):\n%s", name, diff)

@@ -1,4 +1,4 @@
-package docker
+package pull
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// A PullProgress is how far a pull is.
-type PullProgress struct {
+// A Progress is how far a pull is.
+type Progress struct {
 	Ref string
 	// Status is the engine's own word for what it did last, such as
 	// "Downloading".
@@ -22,13 +22,13 @@ type PullProgress struct {
 }
 
 // pull lets the engine pull the image and reports how far it is.
-func (e *Engine) pull(ctx context.Context, image imageRef, progress func(PullProgress)) error {
-	auth, err := credentials(e.configDir, image.named)
+func (i *Images) pull(ctx context.Context, image imageRef, progress func(Progress)) error {
+	auth, err := credentials(i.configDir, image.named)
 	if err != nil {
 		// Most images need none, and the registry says so if this one does.
-		e.log.WarnContext(ctx, "registry credentials not readable", "image", image.given, "err", err)
+		i.log.WarnContext(ctx, "registry credentials not readable", "image", image.given, "err", err)
 	}
-	response, err := e.client.ImagePull(ctx, image.engine, client.ImagePullOptions{RegistryAuth: auth})
+	response, err := i.conn.API.ImagePull(ctx, image.engine, client.ImagePullOptions{RegistryAuth: auth})
 	if err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func (l layers) note(message jsonstream.Message) {
 	}
 }
 
-func (l layers) sum(ref, status string) PullProgress {
-	sum := PullProgress{Ref: ref, Status: status, Layers: len(l)}
+func (l layers) sum(ref, status string) Progress {
+	sum := Progress{Ref: ref, Status: status, Layers: len(l)}
 	for _, known := range l {
 		sum.Done += known.done
 		sum.Total += known.total

@@ -1,4 +1,14 @@
-package docker
+// Package twin starts gateways in containers like the one that this process runs
+// in, so that clients of one kind of container share a gateway that outlives
+// each of them.
+//
+// It decides what of its own container such a gateway gets: the same image,
+// user, mounts, network and limits, and no rights that it does not have itself.
+// It refuses to start one where the engine does not run this container, and
+// where the state folder could not be shared. A gateway that was started is
+// protected from sweeps until it shows by itself that it lives; if the start
+// fails nothing is left.
+package twin
 
 import (
 	"cmp"
@@ -9,26 +19,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/go-units"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
+
+	"github.com/dockgate/dockgate/internal/docker/owner"
 )
 
 // The limits of a gateway's container, where its model has none.
 const (
-	twinMemory = 1 * units.GiB
-	twinPIDs   = 512
-	// twinStop is how long it has to stop its servers, in seconds.
-	twinStop = 30
+	defaultMemory = 1 * units.GiB
+	defaultPIDs   = 512
+	// stopTime is how long it has to stop its servers, in seconds.
+	stopTime = 30
 )
 
 // A Twin is the model of containers in which gateways run: the one that this
@@ -38,30 +48,40 @@ type Twin struct {
 	// image, user, mounts, network and limits.
 	Key string
 
-	engine *Engine
-	model  client.ContainerCreateOptions
+	books *owner.Books
+	model client.ContainerCreateOptions
 }
 
-// Twin takes a container as the model of others. It must have the state folder
+// Open takes a container as the model of others. It must have the state folder
 // where others can have it too. The variables are those of its environment
-// that they get.
+// that they get. Close the Twin when done.
 //
-// The errors are [*StrangerError], [*FleetingError] and [*EngineError].
-func (e *Engine) Twin(ctx context.Context, id string, variables []string) (*Twin, error) {
-	if id == "" {
-		return nil, &StrangerError{Host: e.host}
+// The errors are [*StrangerError], [*FleetingError] and that of an engine that
+// cannot be asked.
+func Open(ctx context.Context, o owner.Options, id string, variables []string) (_ *Twin, err error) {
+	books, err := owner.Open(o)
+	if err != nil {
+		return nil, err
 	}
-	found, err := e.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, books.API.Close())
+		}
+	}()
+	if id == "" {
+		return nil, &StrangerError{Host: books.Host()}
+	}
+	found, err := books.API.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	switch {
 	case cerrdefs.IsNotFound(err):
-		return nil, &StrangerError{Host: e.host}
+		return nil, &StrangerError{Host: books.Host()}
 	case err != nil:
-		return nil, e.said(err)
+		return nil, books.Explain(err)
 	case found.Container.Config == nil || found.Container.HostConfig == nil:
-		return nil, &StrangerError{Host: e.host}
+		return nil, &StrangerError{Host: books.Host()}
 	}
-	if !lasts(found.Container.Mounts, e.dir) {
-		return nil, &FleetingError{Dir: e.dir}
+	if !lasts(found.Container.Mounts, books.Dir()) {
+		return nil, &FleetingError{Dir: books.Dir()}
 	}
 	model := likeness(found.Container, variables)
 	text, err := json.Marshal(model)
@@ -69,8 +89,11 @@ func (e *Engine) Twin(ctx context.Context, id string, variables []string) (*Twin
 		return nil, err
 	}
 	sum := sha256.Sum256(text)
-	return &Twin{Key: hex.EncodeToString(sum[:6]), engine: e, model: model}, nil
+	return &Twin{Key: hex.EncodeToString(sum[:6]), books: books, model: model}, nil
 }
+
+// Close closes the connection to the engine; what was started goes on.
+func (t *Twin) Close() error { return t.books.API.Close() }
 
 // lasts reports whether a folder of a container can be mounted into others: it
 // is on a volume that has a name, or on the host.
@@ -97,14 +120,14 @@ func likeness(c container.InspectResponse, variables []string) client.ContainerC
 		}
 	}
 	resources := container.Resources{
-		Memory: cmp.Or(host.Memory, twinMemory), CPUShares: host.CPUShares, NanoCPUs: host.NanoCPUs,
+		Memory: cmp.Or(host.Memory, defaultMemory), CPUShares: host.CPUShares, NanoCPUs: host.NanoCPUs,
 		CPUPeriod: host.CPUPeriod, CPUQuota: host.CPUQuota, PidsLimit: host.PidsLimit,
 	}
 	resources.MemorySwap = resources.Memory
-	if most := int64(twinPIDs); host.PidsLimit == nil || *host.PidsLimit <= 0 {
+	if most := int64(defaultPIDs); host.PidsLimit == nil || *host.PidsLimit <= 0 {
 		resources.PidsLimit = &most
 	}
-	seconds := twinStop
+	seconds := stopTime
 	return client.ContainerCreateOptions{
 		Config: &container.Config{
 			Image: c.Image, User: c.Config.User, WorkingDir: c.Config.WorkingDir, Env: sorted(environment), StopTimeout: &seconds,
@@ -127,38 +150,35 @@ func sorted(words []string) []string { return slices.Sorted(slices.Values(words)
 
 // Start starts a gateway in a container of its own: the program with the
 // arguments, and at their end "--owner" with the owner that it must be, see
-// [Hold]. Until ctx ends it is protected from sweeps; then it must have shown
-// that it lives. What is returned gets how it ended, if that is before.
+// [owner.Hold]. Until ctx ends it is protected from sweeps; then it must have
+// shown that it lives. What is returned gets how it ended, if that is before.
 func (t *Twin) Start(ctx context.Context, program string, args ...string) (ended <-chan error, err error) {
-	e := t.engine
-	lock, err := takeLease(e.dir, shared)
+	lock, err := t.books.Share()
 	if err != nil {
 		return nil, err
 	}
 	options, config := t.model, *t.model.Config
 	options.Name = "dockgate-gateway-" + strings.ToLower(rand.Text()[:10])
-	config.Entrypoint, config.Cmd = []string{program}, append(slices.Clone(args), "--owner", lock.id)
-	config.Labels = e.labels(lock.id, "", time.Now())
-	delete(config.Labels, labelServer)
-	config.Labels[labelRole] = roleGateway
+	config.Entrypoint, config.Cmd = []string{program}, append(slices.Clone(args), "--owner", lock.Owner)
+	config.Labels = t.books.GatewayLabels(lock.Owner)
 	options.Config = &config
-	if ended, err = e.startTwin(ctx, options, lock); err != nil {
-		return nil, errors.Join(fmt.Errorf("start a container for the gateway: %w", err), lock.release())
+	if ended, err = t.create(ctx, options, lock); err != nil {
+		return nil, errors.Join(fmt.Errorf("start a container for the gateway: %w", err), lock.Release())
 	}
 	return ended, nil
 }
 
-// startTwin creates and starts a container. If that fails nothing is left of
-// it; else the lock is unlocked when ctx ends, or the container.
-func (e *Engine) startTwin(ctx context.Context, options client.ContainerCreateOptions, lock *lease) (<-chan error, error) {
-	lasting, cancel := outlive(ctx)
+// create creates and starts a container. If that fails nothing is left of it;
+// else the lock is unlocked when ctx ends, or the container.
+func (t *Twin) create(ctx context.Context, options client.ContainerCreateOptions, lock *owner.Lease) (<-chan error, error) {
+	lasting, cancel := owner.Outlive(ctx)
 	defer cancel()
-	created, err := e.client.ContainerCreate(lasting, options)
+	created, err := t.books.API.ContainerCreate(lasting, options)
 	if err != nil {
-		return nil, e.said(err)
+		return nil, t.books.Explain(err)
 	}
 	waiting, forget := context.WithCancel(ctx)
-	exits := e.client.ContainerWait(waiting, created.ID, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
+	exits := t.books.API.ContainerWait(waiting, created.ID, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
 	ended := make(chan error, 1)
 	// If all goes well nothing waits for this: it ends with ctx, or the gateway.
 	var watch sync.WaitGroup
@@ -168,68 +188,23 @@ func (e *Engine) startTwin(ctx context.Context, options client.ContainerCreateOp
 		select {
 		case exit := <-exits.Result:
 			if exit.StatusCode != 0 {
-				how = &TwinError{Code: int(exit.StatusCode)}
+				how = &EndError{Code: int(exit.StatusCode)}
 			}
 		case err := <-exits.Error:
-			how = e.said(err)
+			how = t.books.Explain(err)
 		}
-		ended <- errors.Join(how, lock.file.Close())
+		ended <- errors.Join(how, lock.Unlock())
 	})
-	_, err = e.client.ContainerStart(lasting, created.ID, client.ContainerStartOptions{})
+	_, err = t.books.API.ContainerStart(lasting, created.ID, client.ContainerStartOptions{})
 	if err = cmp.Or(err, ctx.Err()); err == nil {
 		return ended, nil
 	}
-	undoing, end := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	undoing, end := context.WithTimeout(context.WithoutCancel(ctx), owner.UndoTime)
 	defer end()
-	err = errors.Join(e.said(err), e.remove(undoing, created.ID))
+	err = errors.Join(t.books.Explain(err), t.books.Remove(undoing, created.ID))
 	forget()
 	watch.Wait() // it has unlocked
 	return nil, err
-}
-
-// Hold shows that the gateway lives whose container has this owner, until it is
-// released. Its own process calls it first of all.
-func Hold(dir, owner string) (release func() error, err error) {
-	dir, err = filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
-	if !isOwner(owner) {
-		return nil, fmt.Errorf("%q is no owner", owner)
-	}
-	l := leaseOf(dir, owner)
-	held, err := l.file.TryRLock()
-	if err != nil {
-		return nil, fmt.Errorf("lock of this gateway: %w", err)
-	}
-	if !held || !l.named() {
-		return nil, errors.Join(errors.New("this gateway's container is being removed"), l.file.Close())
-	}
-	return l.release, nil
-}
-
-// A Gateway is a container of a gateway that clients share.
-type Gateway struct {
-	Container
-	// Lives is false for what a gateway has left that has ended.
-	Lives bool
-}
-
-// Gateways returns the containers of shared gateways of this state folder, the
-// oldest first.
-func (e *Engine) Gateways(ctx context.Context) ([]Gateway, error) {
-	all, err := e.containers(ctx, roleGateway)
-	if err != nil {
-		return nil, err
-	}
-	gateways := make([]Gateway, len(all))
-	for i, c := range all {
-		gateways[i].Container = c
-		if gateways[i].Lives, err = living(e.dir, c.Owner); err != nil {
-			return nil, err
-		}
-	}
-	return gateways, nil
 }
 
 // A StrangerError says that the engine does not run the container that this
@@ -259,13 +234,13 @@ func (e *FleetingError) Hint() string {
 	return `add "-v", "dockgate:` + e.Dir + `" to the docker run line of the client's configuration`
 }
 
-// A TwinError is how a gateway in a container of its own has ended.
-type TwinError struct{ Code int }
+// An EndError is how a gateway in a container of its own has ended.
+type EndError struct{ Code int }
 
 // Error names the exit code.
-func (e *TwinError) Error() string {
+func (e *EndError) Error() string {
 	return fmt.Sprintf("its container has ended with code %d", e.Code)
 }
 
 // ExitCode returns the exit code.
-func (e *TwinError) ExitCode() int { return e.Code }
+func (e *EndError) ExitCode() int { return e.Code }

@@ -1,4 +1,4 @@
-package docker
+package owner
 
 import (
 	"context"
@@ -31,26 +31,50 @@ type Container struct {
 
 // Running returns the containers of servers of all gateways of this state
 // folder, the oldest first.
-func (e *Engine) Running(ctx context.Context) ([]Container, error) { return e.containers(ctx, "") }
+func (o *Objects) Running(ctx context.Context) ([]Container, error) { return o.containers(ctx, "") }
+
+// A Gateway is a container of a gateway that clients share.
+type Gateway struct {
+	Container
+	// Lives is false for what a gateway has left that has ended.
+	Lives bool
+}
+
+// Gateways returns the containers of shared gateways of this state folder, the
+// oldest first.
+func (o *Objects) Gateways(ctx context.Context) ([]Gateway, error) {
+	all, err := o.containers(ctx, roleGateway)
+	if err != nil {
+		return nil, err
+	}
+	gateways := make([]Gateway, len(all))
+	for i, c := range all {
+		gateways[i].Container = c
+		if gateways[i].Lives, err = living(o.books.dir, c.Owner); err != nil {
+			return nil, err
+		}
+	}
+	return gateways, nil
+}
 
 // containers returns those of one role.
-func (e *Engine) containers(ctx context.Context, role string) ([]Container, error) {
-	list, err := e.client.ContainerList(ctx, client.ContainerListOptions{
+func (o *Objects) containers(ctx context.Context, role string) ([]Container, error) {
+	list, err := o.books.API.ContainerList(ctx, client.ContainerListOptions{
 		All:     true,
-		Filters: make(client.Filters).Add("label", labelState+"="+e.state),
+		Filters: make(client.Filters).Add("label", labelState+"="+o.books.state),
 	})
 	if err != nil {
-		return nil, e.said(err)
+		return nil, o.books.Explain(err)
 	}
 	running := make([]Container, 0, len(list.Items))
 	for _, found := range list.Items {
 		if found.Labels[labelRole] != role {
 			continue
 		}
-		o := labelledObject(ContainerObject, found.ID, time.Unix(found.Created, 0), found.Labels)
+		what := labelledObject(ContainerObject, found.ID, time.Unix(found.Created, 0), found.Labels)
 		c := Container{
-			ID: found.ID, Server: o.Server, Owner: o.Owner, Image: found.Image,
-			Created: o.created, Expires: o.expires, State: string(found.State),
+			ID: found.ID, Server: what.Server, Owner: what.Owner, Image: found.Image,
+			Created: what.created, Expires: what.expires, State: string(found.State),
 		}
 		if len(found.Names) > 0 {
 			c.Name = strings.TrimPrefix(found.Names[0], "/")
@@ -80,13 +104,13 @@ var ErrNotOurs = errors.New("no such container of this state folder")
 
 // Stats returns what the container uses. The engine takes a second to
 // measure.
-func (e *Engine) Stats(ctx context.Context, id string) (Stats, error) {
-	if err := e.own(ctx, id); err != nil {
+func (o *Objects) Stats(ctx context.Context, id string) (Stats, error) {
+	if err := o.own(ctx, id); err != nil {
 		return Stats{}, err
 	}
-	response, err := e.client.ContainerStats(ctx, id, client.ContainerStatsOptions{IncludePreviousSample: true})
+	response, err := o.books.API.ContainerStats(ctx, id, client.ContainerStatsOptions{IncludePreviousSample: true})
 	if err != nil {
-		return Stats{}, e.said(err)
+		return Stats{}, o.books.Explain(err)
 	}
 	var sample container.StatsResponse
 	if err := errors.Join(json.NewDecoder(response.Body).Decode(&sample), response.Body.Close()); err != nil {
@@ -128,29 +152,33 @@ func measured(sample container.StatsResponse) Stats {
 	return s
 }
 
+// stopTime is how long a container has to end that somebody stops, whose Spec
+// is not known.
+const stopTime = 3 * time.Second
+
 // Stop stops and removes a container of any gateway of this state folder. The
 // gateway that started it sees that it was stopped from outside.
-func (e *Engine) Stop(ctx context.Context, id string) error {
-	if err := e.own(ctx, id); err != nil {
+func (o *Objects) Stop(ctx context.Context, id string) error {
+	if err := o.own(ctx, id); err != nil {
 		return err
 	}
-	seconds := int(afterTerm / time.Second)
-	_, err := e.client.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: &seconds})
+	seconds := int(stopTime / time.Second)
+	_, err := o.books.API.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: &seconds})
 	if err != nil && !cerrdefs.IsNotFound(err) {
-		return e.said(err)
+		return o.books.Explain(err)
 	}
-	return e.remove(ctx, id)
+	return o.books.Remove(ctx, id)
 }
 
 // own checks that the container is one of this state folder.
-func (e *Engine) own(ctx context.Context, id string) error {
-	found, err := e.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+func (o *Objects) own(ctx context.Context, id string) error {
+	found, err := o.books.API.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	switch {
 	case cerrdefs.IsNotFound(err):
 		return fmt.Errorf("container %s: %w", id, ErrNotOurs)
 	case err != nil:
-		return e.said(err)
-	case found.Container.Config == nil || found.Container.Config.Labels[labelState] != e.state:
+		return o.books.Explain(err)
+	case found.Container.Config == nil || found.Container.Config.Labels[labelState] != o.books.state:
 		return fmt.Errorf("container %s: %w", id, ErrNotOurs)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package docker_test
+package install_test
 
 import (
 	"context"
@@ -10,10 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/moby/moby/client"
 
-	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/dockertest"
+	"github.com/dockgate/dockgate/internal/docker/install"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	testengine "github.com/dockgate/dockgate/test/engine"
 )
+
+func TestMain(m *testing.M) { os.Exit(dockertest.Main(m)) }
 
 // runtimeRef is an image with npm; see test/images.
 const runtimeRef = "dockgate-test/node:latest"
@@ -21,7 +24,7 @@ const runtimeRef = "dockgate-test/node:latest"
 // A package is installed once, runs from its image without network, and can be
 // removed. One that does not exist leaves nothing.
 func TestInstall(t *testing.T) {
-	engine, api := require(t), api(t)
+	engine, api := dockertest.Require(t), dockertest.API(t)
 	if _, err := api.ImageInspect(t.Context(), runtimeRef); err != nil {
 		if os.Getenv("TEST_ENGINE") == "require" {
 			t.Fatalf("run make images: %v", err)
@@ -34,8 +37,8 @@ func TestInstall(t *testing.T) {
 	}
 	t.Cleanup(proxy.Close)
 	by := proxy.URL
-	p := docker.Package{
-		Ecosystem: docker.NPM, Name: "@modelcontextprotocol/server-sequential-thinking", Version: "2026.8.31",
+	p := install.Package{
+		Ecosystem: install.NPM, Name: "@modelcontextprotocol/server-sequential-thinking", Version: "2026.8.31",
 		Runtime: runtimeRef,
 		Env:     []string{"NPM_CONFIG_HTTPS_PROXY=" + by, "NPM_CONFIG_PROXY=" + by},
 	}
@@ -82,7 +85,7 @@ func TestInstall(t *testing.T) {
 
 	p.Name = "@dockgate-test/there-is-none"
 	_, err = engine.Install(t.Context(), p, nil)
-	var failed *docker.InstallError
+	var failed *install.Error
 	if !errors.As(err, &failed) || !strings.Contains(err.Error(), p.Name) || failed.Hint() == "" {
 		t.Errorf("Install(%s) = %v, want an *InstallError", p, err)
 	}
@@ -97,14 +100,14 @@ func TestInstall(t *testing.T) {
 // A package is named as its installer takes it.
 func TestPackageString(t *testing.T) {
 	for _, tt := range []struct {
-		p    docker.Package
+		p    install.Package
 		want string
 	}{
-		{docker.Package{Ecosystem: docker.NPM, Name: "@a/b"}, "@a/b"},
-		{docker.Package{Ecosystem: docker.NPM, Name: "@a/b", Version: "1.x"}, "@a/b@1.x"},
-		{docker.Package{Ecosystem: docker.PyPI, Name: "a[b]", Version: "1.2"}, "a[b]==1.2"},
-		{docker.Package{Ecosystem: docker.PyPI, Name: "a", Version: ">=1.2,<2"}, "a>=1.2,<2"},
-		{docker.Package{Ecosystem: docker.PyPI, Name: "a", Version: "~=1.2"}, "a~=1.2"},
+		{install.Package{Ecosystem: install.NPM, Name: "@a/b"}, "@a/b"},
+		{install.Package{Ecosystem: install.NPM, Name: "@a/b", Version: "1.x"}, "@a/b@1.x"},
+		{install.Package{Ecosystem: install.PyPI, Name: "a[b]", Version: "1.2"}, "a[b]==1.2"},
+		{install.Package{Ecosystem: install.PyPI, Name: "a", Version: ">=1.2,<2"}, "a>=1.2,<2"},
+		{install.Package{Ecosystem: install.PyPI, Name: "a", Version: "~=1.2"}, "a~=1.2"},
 	} {
 		if got := tt.p.String(); got != tt.want {
 			t.Errorf("%+v.String() = %q, want %q", tt.p, got, tt.want)
@@ -115,16 +118,16 @@ func TestPackageString(t *testing.T) {
 // Names that would be options, or several words, or run while they are
 // installed, are refused.
 func TestInstallRefuses(t *testing.T) {
-	engine := require(t)
-	for _, p := range []docker.Package{
-		{Ecosystem: docker.NPM, Name: "--global", Runtime: probeRef},
-		{Ecosystem: docker.PyPI, Name: "a b", Runtime: probeRef},
-		{Ecosystem: docker.PyPI, Name: "git+https://example.com/a.git", Runtime: probeRef},
-		{Ecosystem: docker.PyPI, Name: "a", With: []string{"b@https://example.com/b.tar.gz"}, Runtime: probeRef},
-		{Ecosystem: "cargo", Name: "a", Runtime: probeRef},
+	engine := dockertest.Require(t)
+	for _, p := range []install.Package{
+		{Ecosystem: install.NPM, Name: "--global", Runtime: dockertest.ProbeRef},
+		{Ecosystem: install.PyPI, Name: "a b", Runtime: dockertest.ProbeRef},
+		{Ecosystem: install.PyPI, Name: "git+https://example.com/a.git", Runtime: dockertest.ProbeRef},
+		{Ecosystem: install.PyPI, Name: "a", With: []string{"b@https://example.com/b.tar.gz"}, Runtime: dockertest.ProbeRef},
+		{Ecosystem: "cargo", Name: "a", Runtime: dockertest.ProbeRef},
 	} {
-		probeImage(t)
-		var failed *docker.InstallError
+		dockertest.Probe(t)
+		var failed *install.Error
 		if _, err := engine.Install(t.Context(), p, nil); !errors.As(err, &failed) {
 			t.Errorf("Install(%+v) = %v, want an *InstallError", p, err)
 		}

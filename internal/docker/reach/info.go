@@ -1,4 +1,4 @@
-package docker
+package reach
 
 import (
 	"context"
@@ -61,18 +61,18 @@ type Socket struct {
 
 // Info asks the engine what it is.
 func (e *Engine) Info(ctx context.Context) (Info, error) {
-	version, err := e.client.ServerVersion(ctx, client.ServerVersionOptions{})
+	version, err := e.api.ServerVersion(ctx, client.ServerVersionOptions{})
 	if err != nil {
-		return Info{}, e.said(err)
+		return Info{}, e.Explain(err)
 	}
-	answer, err := e.client.Info(ctx, client.InfoOptions{})
+	answer, err := e.api.Info(ctx, client.InfoOptions{})
 	if err != nil {
-		return Info{}, e.said(err)
+		return Info{}, e.Explain(err)
 	}
 	engine := answer.Info
 	info := Info{
-		Host: e.host, Local: e.Local(),
-		API: e.client.ClientVersion(), EngineAPI: version.APIVersion,
+		Host: e.address, Local: e.Local(),
+		API: e.api.ClientVersion(), EngineAPI: version.APIVersion,
 		Name: version.Platform.Name, Version: version.Version,
 		Platform: version.Os + "/" + version.Arch,
 		System:   engine.OperatingSystem, Kernel: engine.KernelVersion,
@@ -90,7 +90,7 @@ func (e *Engine) Info(ctx context.Context) (Info, error) {
 		return strings.Contains(strings.ToLower(c.Name), "podman")
 	})
 	info.Unenforced = unenforced(info, engine)
-	info.Socket = socketOf(e.host)
+	info.Socket = socketOf(e.address)
 	return info, nil
 }
 

@@ -1,4 +1,4 @@
-package docker
+package owner
 
 import (
 	"context"
@@ -31,10 +31,10 @@ type Leftover struct {
 }
 
 // Leftovers returns the objects of all gateways of all state folders but those
-// whose gateway is seen to live. [Engine.Sweep] removes all of them but the
+// whose gateway is seen to live. [Objects.Sweep] removes all of them but the
 // Unknown.
-func (e *Engine) Leftovers(ctx context.Context) ([]Leftover, error) {
-	found, err := e.labelled(ctx)
+func (o *Objects) Leftovers(ctx context.Context) ([]Leftover, error) {
+	found, err := o.labelled(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +43,8 @@ func (e *Engine) Leftovers(ctx context.Context) ([]Leftover, error) {
 	for _, object := range found {
 		left := Leftover{Swept: object.Swept, Created: object.created, Expires: object.expires}
 		switch {
-		case object.State == e.state:
-			lives, err := living(e.dir, object.Owner)
+		case object.State == o.books.state:
+			lives, err := living(o.books.dir, object.Owner)
 			if err != nil {
 				return nil, err
 			}
@@ -72,19 +72,19 @@ func living(dir, id string) (bool, error) {
 	if lease == nil {
 		return true, nil
 	}
-	return false, lease.release()
+	return false, lease.Release()
 }
 
 // Discard removes leftovers whatever their standing, because somebody has said
 // so. It returns those that it has removed, also if some of it failed. One
 // that is gone meanwhile counts as removed.
-func (e *Engine) Discard(ctx context.Context, leftovers []Leftover) ([]Leftover, error) {
+func (o *Objects) Discard(ctx context.Context, leftovers []Leftover) ([]Leftover, error) {
 	var (
 		removed []Leftover
 		errs    []error
 	)
 	for _, left := range leftovers {
-		if err := e.removeObject(ctx, object{Swept: left.Swept}); err != nil {
+		if err := o.removeObject(ctx, object{Swept: left.Swept}); err != nil {
 			errs = append(errs, fmt.Errorf("remove %s %s: %w", left.Kind, left.ID, err))
 			continue
 		}

@@ -1,9 +1,19 @@
-package docker
+// Package pull finds the image that a reference stands for, and lets an engine
+// pull what it does not have.
+//
+// It decides how an image is pinned: by the digest that its registry has given
+// it or, if it never was in that repository, by the engine's own id. It refuses
+// references that are none, and images that are not pinned. What an engine has
+// is not asked for again, and a pull brings what was asked for or an [*Error]
+// with the reason. Credentials are those of the Docker configuration, read on
+// each pull, and given to the engine alone.
+package pull
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"path"
 	"slices"
@@ -15,9 +25,24 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/moby/moby/client/pkg/versions"
 	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/sandbox"
 )
+
+// Images are those of an engine. All methods may be called from any goroutine.
+type Images struct {
+	conn      *reach.Conn
+	configDir string
+	log       *slog.Logger
+}
+
+// New returns the images of an engine, with the folder of the Docker
+// configuration that has the credentials of registries.
+func New(conn *reach.Conn, configDir string, log *slog.Logger) *Images {
+	return &Images{conn: conn, configDir: configDir, log: log}
+}
 
 // A Resolved is an image that the engine has, and how it came there.
 type Resolved struct {
@@ -34,52 +59,52 @@ type Resolved struct {
 // a tag or a digest or both, or the id of an image of this engine. Progress
 // may be nil; it is called in order from one goroutine, before Resolve returns.
 //
-// The errors are [*ImageError] and [*EngineError].
-func (e *Engine) Resolve(ctx context.Context, ref string, progress func(PullProgress)) (Resolved, error) {
+// The errors are [*Error] and [*reach.EngineError].
+func (i *Images) Resolve(ctx context.Context, ref string, progress func(Progress)) (Resolved, error) {
 	image, err := parseImage(ref)
 	if err != nil {
 		return Resolved{}, err
 	}
-	found, err := e.inspect(ctx, image)
+	found, err := i.inspect(ctx, image)
 	if err == nil {
 		return Resolved{Image: found}, nil
 	}
 	if !cerrdefs.IsNotFound(err) || image.named == nil {
-		return Resolved{}, e.imageError(ref, err)
+		return Resolved{}, Failed(i.conn.Engine, ref, err)
 	}
-	return e.pulled(ctx, image, progress)
+	return i.pulled(ctx, image, progress)
 }
 
 // Latest pulls what the reference stands for now, whatever the engine has. If
 // the registry is not reachable and the engine has an image of that name,
 // that one is returned, with the reason in Offline. An image id stands for
 // itself.
-func (e *Engine) Latest(ctx context.Context, ref string, progress func(PullProgress)) (Resolved, error) {
+func (i *Images) Latest(ctx context.Context, ref string, progress func(Progress)) (Resolved, error) {
 	image, err := parseImage(ref)
 	if err != nil {
 		return Resolved{}, err
 	}
 	if image.named == nil {
-		return e.Resolve(ctx, ref, progress)
+		return i.Resolve(ctx, ref, progress)
 	}
-	fresh, err := e.pulled(ctx, image, progress)
+	fresh, err := i.pulled(ctx, image, progress)
 	if err == nil || !errors.Is(err, ErrUnreachable) {
 		return fresh, err
 	}
-	found, missing := e.inspect(ctx, image)
+	found, missing := i.inspect(ctx, image)
 	if missing != nil {
 		return Resolved{}, err
 	}
 	return Resolved{Image: found, Offline: err}, nil
 }
 
-func (e *Engine) pulled(ctx context.Context, image imageRef, progress func(PullProgress)) (Resolved, error) {
-	if err := e.pull(ctx, image, progress); err != nil {
-		return Resolved{}, e.imageError(image.given, err)
+func (i *Images) pulled(ctx context.Context, image imageRef, progress func(Progress)) (Resolved, error) {
+	if err := i.pull(ctx, image, progress); err != nil {
+		return Resolved{}, Failed(i.conn.Engine, image.given, err)
 	}
-	found, err := e.inspect(ctx, image)
+	found, err := i.inspect(ctx, image)
 	if err != nil {
-		return Resolved{}, e.imageError(image.given, err)
+		return Resolved{}, Failed(i.conn.Engine, image.given, err)
 	}
 	return Resolved{Image: found, Pulled: true}, nil
 }
@@ -96,7 +121,7 @@ type imageRef struct {
 func parseImage(ref string) (imageRef, error) {
 	parsed, err := reference.ParseAnyReference(ref)
 	if err != nil {
-		return imageRef{}, &ImageError{Ref: ref, Reason: ErrReference, Err: err}
+		return imageRef{}, &Error{Ref: ref, Reason: ErrReference, Err: err}
 	}
 	named, ok := parsed.(reference.Named)
 	if !ok {
@@ -109,7 +134,7 @@ func parseImage(ref string) (imageRef, error) {
 		image.digest = digested.Digest()
 		canonical, err := reference.WithDigest(reference.TrimNamed(named), image.digest)
 		if err != nil {
-			return imageRef{}, &ImageError{Ref: ref, Reason: ErrReference, Err: err}
+			return imageRef{}, &Error{Ref: ref, Reason: ErrReference, Err: err}
 		}
 		image.named = canonical
 	}
@@ -117,17 +142,17 @@ func parseImage(ref string) (imageRef, error) {
 	return image, nil
 }
 
-func (e *Engine) inspect(ctx context.Context, image imageRef) (sandbox.Image, error) {
-	found, err := e.client.ImageInspect(ctx, image.engine)
+func (i *Images) inspect(ctx context.Context, image imageRef) (sandbox.Image, error) {
+	found, err := i.conn.API.ImageInspect(ctx, image.engine)
 	if cerrdefs.IsNotFound(err) && image.digest != "" && image.named != nil {
 		// An engine that keeps images by the digests of registries has those
 		// whose tag has moved on without a name.
-		found, err = e.client.ImageInspect(ctx, image.digest.String())
+		found, err = i.conn.API.ImageInspect(ctx, image.digest.String())
 	}
 	if err != nil {
 		return sandbox.Image{}, err
 	}
-	resolved := sandbox.Image{Ref: image.given, Pin: image.pin(found, e.tellsOrigin(found))}
+	resolved := sandbox.Image{Ref: image.given, Pin: image.pin(found, i.tellsOrigin(found))}
 	if config := found.Config; config != nil {
 		resolved.Config = sandbox.ImageConfig{
 			Entrypoint: config.Entrypoint,
@@ -158,8 +183,8 @@ const (
 
 // tellsOrigin says how to read the answer. Engines that keep images as
 // registries do, and are too old to say where they came from, are believed.
-func (e *Engine) tellsOrigin(found client.ImageInspectResult) origin {
-	if found.Descriptor != nil && versions.GreaterThanOrEqualTo(e.client.ClientVersion(), originAPI) {
+func (i *Images) tellsOrigin(found client.ImageInspectResult) origin {
+	if found.Descriptor != nil && versions.GreaterThanOrEqualTo(i.conn.API.ClientVersion(), originAPI) {
 		return byIdentity
 	}
 	return byName
@@ -223,13 +248,13 @@ func (image imageRef) pin(found client.ImageInspectResult, by origin) sandbox.Pi
 	return pin
 }
 
-// pinned returns how the engine is asked for exactly the image of the pin. An
-// engine that keeps images by the digests of registries may know it by the
-// digest alone, see inspect.
-func pinned(image sandbox.Image) (string, error) {
+// Exactly returns how the engine is asked for the image of the pin, and for
+// nothing else. An engine that keeps images by the digests of registries may
+// know it by the digest alone: by what follows the "@".
+func Exactly(image sandbox.Image) (string, error) {
 	parsed, err := digest.Parse(image.Pin.Digest)
 	if err != nil {
-		return "", &ImageError{Ref: image.Ref, Reason: ErrReference, Err: fmt.Errorf("pin %q: %w", image.Pin.Digest, err)}
+		return "", &Error{Ref: image.Ref, Reason: ErrReference, Err: fmt.Errorf("pin %q: %w", image.Pin.Digest, err)}
 	}
 	switch image.Pin.Kind {
 	case sandbox.LocalID:
@@ -237,14 +262,27 @@ func pinned(image sandbox.Image) (string, error) {
 	case sandbox.RepoDigest:
 		named, err := reference.ParseNormalizedNamed(image.Ref)
 		if err != nil {
-			return "", &ImageError{Ref: image.Ref, Reason: ErrReference, Err: err}
+			return "", &Error{Ref: image.Ref, Reason: ErrReference, Err: err}
 		}
 		canonical, err := reference.WithDigest(reference.TrimNamed(named), parsed)
 		if err != nil {
-			return "", &ImageError{Ref: image.Ref, Reason: ErrReference, Err: err}
+			return "", &Error{Ref: image.Ref, Reason: ErrReference, Err: err}
 		}
 		return canonical.String(), nil
 	default:
-		return "", &ImageError{Ref: image.Ref, Reason: ErrReference, Err: fmt.Errorf("image is not pinned (kind %q)", image.Pin.Kind)}
+		return "", &Error{Ref: image.Ref, Reason: ErrReference, Err: fmt.Errorf("image is not pinned (kind %q)", image.Pin.Kind)}
 	}
+}
+
+// Platform reads the platform of a pin, "os/arch[/variant]"; nil if it has none.
+func Platform(name string) *ocispec.Platform {
+	parts := strings.SplitN(name, "/", 3)
+	if len(parts) < 2 {
+		return nil
+	}
+	p := &ocispec.Platform{OS: parts[0], Architecture: parts[1]}
+	if len(parts) == 3 {
+		p.Variant = parts[2]
+	}
+	return p
 }

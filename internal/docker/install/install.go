@@ -1,16 +1,21 @@
-package docker
+// Package install makes an image of a package: of a program that its publisher
+// offers on npm or PyPI and not as an image.
+//
+// It decides what an installation may do: it has the network, and runs nothing
+// of the package. It refuses names that are options or more than one word, and
+// packages whose command is not clear. The same package in the same runtime is
+// installed once; its image runs as a user who owns nothing in it, and carries
+// no label of the gateway that made it. If an installation fails nothing is
+// left of it.
+package install
 
 import (
-	"archive/tar"
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +26,9 @@ import (
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 	"github.com/opencontainers/go-digest"
+
+	"github.com/dockgate/dockgate/internal/docker/owner"
+	"github.com/dockgate/dockgate/internal/docker/pull"
 )
 
 // An Ecosystem is where a package comes from.
@@ -90,6 +98,18 @@ const (
 	maxManifest = 4 << 20
 )
 
+// Packages are the images that were made of packages on an engine. All methods
+// may be called from any goroutine.
+type Packages struct {
+	books  *owner.Books
+	images *pull.Images
+}
+
+// New returns the packages of an engine, whose runtimes are among its images.
+func New(books *owner.Books, images *pull.Images) *Packages {
+	return &Packages{books: books, images: images}
+}
+
 // reference names the image of a package: the same package in the same runtime
 // is installed once.
 func (p Package) reference(runtime string) string {
@@ -103,75 +123,76 @@ func (p Package) reference(runtime string) string {
 // Install returns the image of a package. If there is none yet it is made: a
 // container of the runtime installs the package, with network but without
 // scripts of the package, and what it has written becomes a layer. Progress may
-// be nil. The errors are [*InstallError], [*ImageError] and [*EngineError].
-func (e *Engine) Install(ctx context.Context, p Package, progress func(PullProgress)) (Resolved, error) {
-	runtime, err := e.Resolve(ctx, p.Runtime, progress)
+// be nil. The errors are [*Error], [*pull.Error] and that of an engine that
+// cannot be asked.
+func (i *Packages) Install(ctx context.Context, p Package, progress func(pull.Progress)) (pull.Resolved, error) {
+	runtime, err := i.images.Resolve(ctx, p.Runtime, progress)
 	if err != nil {
-		return Resolved{}, err
+		return pull.Resolved{}, err
 	}
 	ref := p.reference(runtime.Pin.Digest)
-	found, err := e.Resolve(ctx, e.localID(ctx, ref), nil)
+	found, err := i.images.Resolve(ctx, i.localID(ctx, ref), nil)
 	if err == nil {
 		return found, nil
 	}
-	var missing *ImageError
+	var missing *pull.Error
 	if !errors.As(err, &missing) {
-		return Resolved{}, err
+		return pull.Resolved{}, err
 	}
 	if progress != nil {
-		progress(PullProgress{Ref: p.String(), Status: "installing " + p.String()})
+		progress(pull.Progress{Ref: p.String(), Status: "installing " + p.String()})
 	}
-	if err := e.install(ctx, p, runtime, ref); err != nil {
-		return Resolved{}, &InstallError{Package: p.String(), Runtime: p.Runtime, Err: e.said(err)}
+	if err := i.install(ctx, p, runtime, ref); err != nil {
+		return pull.Resolved{}, &Error{Package: p.String(), Runtime: p.Runtime, Err: i.books.Explain(err)}
 	}
-	return e.Resolve(ctx, e.localID(ctx, ref), nil)
+	return i.images.Resolve(ctx, i.localID(ctx, ref), nil)
 }
 
 // Renew installs a package anew, if its version may have moved on. It returns
 // the image that was there if the version is the same.
-func (e *Engine) Renew(ctx context.Context, p Package, progress func(PullProgress)) (Resolved, error) {
-	before, err := e.Install(ctx, p, progress)
+func (i *Packages) Renew(ctx context.Context, p Package, progress func(pull.Progress)) (pull.Resolved, error) {
+	before, err := i.Install(ctx, p, progress)
 	if err != nil || p.Version != "" {
 		return before, err
 	}
-	runtime, err := e.Resolve(ctx, p.Runtime, nil)
+	runtime, err := i.images.Resolve(ctx, p.Runtime, nil)
 	if err != nil {
-		return Resolved{}, err
+		return pull.Resolved{}, err
 	}
 	ref := p.reference(runtime.Pin.Digest)
-	was, err := e.client.ImageInspect(ctx, before.Pin.Digest)
+	was, err := i.books.API.ImageInspect(ctx, before.Pin.Digest)
 	if err != nil {
-		return Resolved{}, e.imageError(ref, err)
+		return pull.Resolved{}, pull.Failed(i.books.Engine, ref, err)
 	}
-	if err := e.install(ctx, p, runtime, ref); err != nil {
-		return Resolved{}, &InstallError{Package: p.String(), Runtime: p.Runtime, Err: e.said(err)}
+	if err := i.install(ctx, p, runtime, ref); err != nil {
+		return pull.Resolved{}, &Error{Package: p.String(), Runtime: p.Runtime, Err: i.books.Explain(err)}
 	}
-	is, err := e.client.ImageInspect(ctx, ref)
+	is, err := i.books.API.ImageInspect(ctx, ref)
 	if err != nil {
-		return Resolved{}, e.imageError(ref, err)
+		return pull.Resolved{}, pull.Failed(i.books.Engine, ref, err)
 	}
 	if was.Config == nil || is.Config == nil || was.Config.Labels[labelPackage] != is.Config.Labels[labelPackage] {
-		return e.Resolve(ctx, is.ID, nil)
+		return i.images.Resolve(ctx, is.ID, nil)
 	}
 	// The same again: the one that was approved stays.
-	if _, err := e.client.ImageTag(ctx, client.ImageTagOptions{Source: was.ID, Target: ref}); err != nil {
-		return Resolved{}, e.imageError(ref, err)
+	if _, err := i.books.API.ImageTag(ctx, client.ImageTagOptions{Source: was.ID, Target: ref}); err != nil {
+		return pull.Resolved{}, pull.Failed(i.books.Engine, ref, err)
 	}
-	return before, e.Uninstall(ctx, is.ID)
+	return before, i.Uninstall(ctx, is.ID)
 }
 
 // localID returns the id of an image of this engine, which a registry is never
 // asked for, or a reference that is refused.
-func (e *Engine) localID(ctx context.Context, ref string) string {
-	found, err := e.client.ImageInspect(ctx, ref)
+func (i *Packages) localID(ctx context.Context, ref string) string {
+	found, err := i.books.API.ImageInspect(ctx, ref)
 	if err != nil {
 		return "sha256:" + strings.Repeat("0", 64)
 	}
 	return found.ID
 }
 
-func (e *Engine) install(ctx context.Context, p Package, runtime Resolved, ref string) (err error) {
-	owner, end, err := e.begin()
+func (i *Packages) install(ctx context.Context, p Package, runtime pull.Resolved, ref string) (err error) {
+	by, end, err := i.books.Begin()
 	if err != nil {
 		return err
 	}
@@ -183,22 +204,22 @@ func (e *Engine) install(ctx context.Context, p Package, runtime Resolved, ref s
 		return err
 	}
 	options.Name = "dockgate-install-" + strings.ToLower(rand.Text()[:10])
-	options.Config.Labels = e.labels(owner, "install "+p.Name, time.Now())
-	lasting, stop := outlive(ctx)
+	options.Config.Labels = i.books.Labels(by, "install "+p.Name)
+	lasting, stop := owner.Outlive(ctx)
 	defer stop()
-	created, err := e.client.ContainerCreate(lasting, options)
+	created, err := i.books.API.ContainerCreate(lasting, options)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), owner.UndoTime)
 		defer cancel()
-		err = errors.Join(err, e.remove(ctx, created.ID))
+		err = errors.Join(err, i.books.Remove(ctx, created.ID))
 	}()
-	if err := e.finish(ctx, created.ID); err != nil {
+	if err := i.finish(ctx, created.ID); err != nil {
 		return err
 	}
-	entrypoint, version, err := p.entry(ctx, e, created.ID)
+	entrypoint, version, err := p.entry(ctx, i, created.ID)
 	if err != nil {
 		return err
 	}
@@ -209,7 +230,7 @@ func (e *Engine) install(ctx context.Context, p Package, runtime Resolved, ref s
 	if p.Ecosystem == PyPI {
 		config.Env = append(slices.Clone(config.Env), "PYTHONPATH="+installRoot, "PYTHONDONTWRITEBYTECODE=1")
 	}
-	_, err = e.client.ContainerCommit(ctx, created.ID, client.ContainerCommitOptions{Reference: ref, Config: &config, Changes: noLabels(options.Config.Labels)})
+	_, err = i.books.API.ContainerCommit(ctx, created.ID, client.ContainerCommitOptions{Reference: ref, Config: &config, Changes: noLabels(options.Config.Labels)})
 	return err
 }
 
@@ -227,8 +248,8 @@ func noLabels(labels map[string]string) []string {
 // installation is the container that installs a package. Scripts of npm
 // packages are not run, and Python packages must be built already, so nothing
 // of the package runs.
-func (p Package) installation(runtime Resolved) (client.ContainerCreateOptions, error) {
-	image, err := pinned(runtime.Image)
+func (p Package) installation(runtime pull.Resolved) (client.ContainerCreateOptions, error) {
+	image, err := pull.Exactly(runtime.Image)
 	if err != nil {
 		return client.ContainerCreateOptions{}, err
 	}
@@ -253,7 +274,7 @@ func (p Package) installation(runtime Resolved) (client.ContainerCreateOptions, 
 	command = append(command, p.With...)
 	yes, pids := true, int64(installPIDs)
 	options := client.ContainerCreateOptions{
-		Platform: platform(runtime.Pin.Platform),
+		Platform: pull.Platform(runtime.Pin.Platform),
 		Config: &container.Config{
 			Image: image, Entrypoint: command[:1], Cmd: command[1:], WorkingDir: "/", User: "0:0",
 			Env: slices.Concat(env, p.settings()), Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
@@ -326,9 +347,9 @@ func addresses(indexes string) string {
 }
 
 // finish runs a container to its end, which must be a good one.
-func (e *Engine) finish(ctx context.Context, id string) error {
-	waiting := e.client.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
-	if _, err := e.client.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
+func (i *Packages) finish(ctx context.Context, id string) error {
+	waiting := i.books.API.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
+	if _, err := i.books.API.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
 		return err
 	}
 	select {
@@ -341,13 +362,13 @@ func (e *Engine) finish(ctx context.Context, id string) error {
 		if ended.StatusCode == 0 {
 			return nil
 		}
-		return fmt.Errorf("the installation ended with code %d: %s", ended.StatusCode, e.lastWords(ctx, id))
+		return fmt.Errorf("the installation ended with code %d: %s", ended.StatusCode, i.lastWords(ctx, id))
 	}
 }
 
 // lastWords returns the end of what a container has said.
-func (e *Engine) lastWords(ctx context.Context, id string) string {
-	logs, err := e.client.ContainerLogs(ctx, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "20"})
+func (i *Packages) lastWords(ctx context.Context, id string) string {
+	logs, err := i.books.API.ContainerLogs(ctx, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "20"})
 	if err != nil {
 		return err.Error()
 	}
@@ -359,167 +380,23 @@ func (e *Engine) lastWords(ctx context.Context, id string) string {
 	return strings.TrimSpace(said.String())
 }
 
-// entry returns how a package that was installed is run, and its version.
-func (p Package) entry(ctx context.Context, e *Engine, id string) (entrypoint []string, version string, err error) {
-	if p.Ecosystem == NPM {
-		root := path.Join(installRoot, "node_modules", p.Name)
-		text, err := e.readFile(ctx, id, path.Join(root, "package.json"))
-		if err != nil {
-			return nil, "", err
-		}
-		script, version, err := npmCommand(text, p.Name, p.Command)
-		return []string{"node", path.Join(root, script)}, version, err
-	}
-	names, err := e.list(ctx, id, installRoot)
-	if err != nil {
-		return nil, "", err
-	}
-	name, _, _ := strings.Cut(p.Name, "[") // without what it has extra
-	version = cmp.Or(pythonVersion(names, name), p.Version)
-	if p.Module != "" {
-		return []string{"python3", "-m", p.Module}, version, nil
-	}
-	var commands []string
-	for _, file := range names {
-		if dir, command := path.Split(file); dir == "bin/" && command != "" {
-			commands = append(commands, command)
-		}
-	}
-	command, err := choose(commands, name, p.Command)
-	// By way of the interpreter: the script's first line names the one of the
-	// installation.
-	return []string{"python3", path.Join(installRoot, "bin", command)}, version, err
-}
-
-// npmCommand reads a package.json: which script is the command, and the version.
-func npmCommand(text []byte, name, command string) (script, version string, err error) {
-	var manifest struct {
-		Version string          `json:"version"`
-		Bin     json.RawMessage `json:"bin"`
-	}
-	if err := json.Unmarshal(text, &manifest); err != nil {
-		return "", "", fmt.Errorf("package.json of %s: %w", name, err)
-	}
-	base := name[strings.LastIndexByte(name, '/')+1:]
-	var scripts map[string]string
-	if json.Unmarshal(manifest.Bin, &script) == nil {
-		scripts = map[string]string{base: script}
-	} else if err := json.Unmarshal(manifest.Bin, &scripts); err != nil {
-		return "", "", fmt.Errorf("package %s has no command", name)
-	}
-	var names []string
-	for name := range scripts {
-		names = append(names, name)
-	}
-	chosen, err := choose(names, base, command)
-	return path.Clean("/" + scripts[chosen])[1:], manifest.Version, err
-}
-
-// choose picks the command that was asked for, or that of the package's name,
-// or the only one.
-func choose(commands []string, name, wanted string) (string, error) {
-	slices.Sort(commands)
-	for _, want := range []string{wanted, name} {
-		if want != "" && slices.Contains(commands, want) {
-			return want, nil
-		}
-		if want == wanted && want != "" {
-			return "", fmt.Errorf("package %s has no command %q, but %s", name, want, strings.Join(commands, ", "))
-		}
-	}
-	if len(commands) == 1 {
-		return commands[0], nil
-	}
-	if len(commands) == 0 {
-		return "", fmt.Errorf("package %s has no command", name)
-	}
-	return "", fmt.Errorf("package %s has several commands and none of its name: %s", name, strings.Join(commands, ", "))
-}
-
-// pythonVersion finds the version of a distribution among the names in a
-// folder of packages: NAME-VERSION.dist-info, with the name's separators as
-// underscores (Python packaging: recording installed projects).
-func pythonVersion(names []string, name string) string {
-	normal := strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToLower(name))
-	for _, entry := range names {
-		info, ok := strings.CutSuffix(strings.TrimSuffix(entry, "/"), ".dist-info")
-		at := strings.LastIndexByte(info, '-')
-		if ok && at > 0 && strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToLower(info[:at])) == normal {
-			return info[at+1:]
-		}
-	}
-	return ""
-}
-
-// readFile returns a file of a container.
-func (e *Engine) readFile(ctx context.Context, id, file string) ([]byte, error) {
-	var content []byte
-	err := e.walk(ctx, id, file, func(header *tar.Header, in io.Reader) (err error) {
-		if header.Typeflag == tar.TypeReg && content == nil {
-			content, err = io.ReadAll(io.LimitReader(in, maxManifest))
-		}
-		return err
-	})
-	if err == nil && content == nil {
-		err = fmt.Errorf("%s is not a file", file)
-	}
-	return content, err
-}
-
-// list returns the paths in a folder of a container, relative to it; those of
-// folders end with a slash.
-func (e *Engine) list(ctx context.Context, id, folder string) ([]string, error) {
-	var names []string
-	err := e.walk(ctx, id, folder, func(header *tar.Header, _ io.Reader) error {
-		if _, name, ok := strings.Cut(header.Name, "/"); ok && name != "" && strings.Count(strings.TrimSuffix(name, "/"), "/") <= 1 {
-			names = append(names, name)
-		}
-		return nil
-	})
-	return names, err
-}
-
-func (e *Engine) walk(ctx context.Context, id, from string, visit func(*tar.Header, io.Reader) error) error {
-	copied, err := e.client.CopyFromContainer(ctx, id, client.CopyFromContainerOptions{SourcePath: from})
-	if cerrdefs.IsNotFound(err) {
-		return fmt.Errorf("the installation has left no %s", from)
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { _ = copied.Content.Close() }()
-	archive := tar.NewReader(copied.Content)
-	for {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := visit(header, archive); err != nil {
-			return err
-		}
-	}
-}
-
-// An InstallError says why a package could not be installed. Nothing is left
+// An Error says why a package could not be installed. Nothing is left
 // of it.
-type InstallError struct {
+type Error struct {
 	Package, Runtime string
 	Err              error
 }
 
 // Error names the package and the cause.
-func (e *InstallError) Error() string {
+func (e *Error) Error() string {
 	return fmt.Sprintf("install %s in %s: %v", e.Package, e.Runtime, e.Err)
 }
 
 // Unwrap returns the cause.
-func (e *InstallError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
 // Hint says what the user can do.
-func (e *InstallError) Hint() string {
+func (e *Error) Hint() string {
 	return "check the package's name and version; behind a proxy of your company set install.env and install.certificates in the configuration"
 }
 
@@ -537,10 +414,10 @@ type Installed struct {
 }
 
 // Installed returns the images of packages on this engine, newest first.
-func (e *Engine) Installed(ctx context.Context) ([]Installed, error) {
-	listed, err := e.client.ImageList(ctx, client.ImageListOptions{Filters: make(client.Filters).Add("label", labelPackage)})
+func (i *Packages) Installed(ctx context.Context) ([]Installed, error) {
+	listed, err := i.books.API.ImageList(ctx, client.ImageListOptions{Filters: make(client.Filters).Add("label", labelPackage)})
 	if err != nil {
-		return nil, e.said(err)
+		return nil, i.books.Explain(err)
 	}
 	var found []Installed
 	for _, image := range listed.Items {
@@ -555,10 +432,10 @@ func (e *Engine) Installed(ctx context.Context) ([]Installed, error) {
 
 // Uninstall removes the image of a package. A server that runs from it keeps
 // it: the error says so.
-func (e *Engine) Uninstall(ctx context.Context, id string) error {
-	_, err := e.client.ImageRemove(ctx, id, client.ImageRemoveOptions{PruneChildren: true})
+func (i *Packages) Uninstall(ctx context.Context, id string) error {
+	_, err := i.books.API.ImageRemove(ctx, id, client.ImageRemoveOptions{PruneChildren: true})
 	if cerrdefs.IsNotFound(err) {
 		return nil
 	}
-	return e.said(err)
+	return i.books.Explain(err)
 }

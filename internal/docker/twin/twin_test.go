@@ -1,23 +1,28 @@
-package docker_test
+package twin_test
 
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	cerrdefs "github.com/containerd/errdefs"
 	"github.com/google/go-cmp/cmp"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/dockertest"
+	"github.com/dockgate/dockgate/internal/docker/owner"
+	"github.com/dockgate/dockgate/internal/docker/reach"
+	"github.com/dockgate/dockgate/internal/docker/twin"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest/probe"
 )
+
+func TestMain(m *testing.M) { os.Exit(dockertest.Main(m)) }
 
 // model makes a container that is never started, as people start the gateway's.
 func model(t *testing.T, c *client.Client, image sandbox.Image, binds ...string) string {
@@ -41,31 +46,48 @@ func model(t *testing.T, c *client.Client, image sandbox.Image, binds ...string)
 }
 
 // twins returns an engine whose gateways are in containers, and their model.
-func twins(t *testing.T, c *client.Client, image sandbox.Image) (*docker.Engine, docker.Options, string) {
+func twins(t *testing.T, c *client.Client, image sandbox.Image) (*docker.Engine, owner.Options, string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := docker.Options{Dir: dir, State: "test-" + filepath.Base(dir) + t.Name()}
-	return connect(t, options), options, model(t, c, image, dir+":"+dir)
+	options := owner.Options{
+		Options: reach.Options{Host: os.Getenv("DOCKER_HOST"), ConfigDir: t.TempDir()},
+		Dir:     dir, State: "test-" + filepath.Base(dir) + t.Name(),
+	}
+	return dockertest.Connect(t, options), options, model(t, c, image, dir+":"+dir)
+}
+
+// open takes a container as the model until the test ends.
+func open(t *testing.T, o owner.Options, id string, variables ...string) (*twin.Twin, error) {
+	t.Helper()
+	model, err := twin.Open(t.Context(), o, id, variables)
+	if err == nil {
+		t.Cleanup(func() {
+			if err := model.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return model, err
 }
 
 func TestTwin(t *testing.T) {
-	_, image := probeImage(t)
-	c := api(t)
+	_, image := dockertest.Probe(t)
+	c := dockertest.API(t)
 	engine, options, id := twins(t, c, image)
-	twin, err := engine.Twin(t.Context(), id, []string{"PROXY"})
+	gateway, err := open(t, options, id, "PROXY")
 	if err != nil {
 		t.Fatal(err)
 	}
 	starting, started := context.WithCancel(t.Context())
 	defer started()
-	ended, err := twin.Start(starting, "/probe", probe.Deaf)
+	ended, err := gateway.Start(starting, "/probe", probe.Deaf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	gateways := func() []docker.Gateway {
+	gateways := func() []owner.Gateway {
 		t.Helper()
 		found, err := engine.Gateways(t.Context())
 		if err != nil {
@@ -102,7 +124,7 @@ func TestTwin(t *testing.T) {
 	}
 
 	// Whoever started it protects it until it does so by itself.
-	release, err := docker.Hold(options.Dir, found[0].Owner)
+	release, err := owner.Hold(options.Dir, found[0].Owner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,26 +142,26 @@ func TestTwin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leftover := func(l docker.Leftover) bool {
-		return l.Kind == docker.GatewayObject && l.ID == found[0].ID && l.Standing == docker.Gone
+	leftover := func(l owner.Leftover) bool {
+		return l.Kind == owner.GatewayObject && l.ID == found[0].ID && l.Standing == owner.Gone
 	}
 	if now := gateways(); !slices.ContainsFunc(left, leftover) || len(now) != 1 || now[0].Lives {
 		t.Errorf("Leftovers() = %+v, Gateways() = %+v, want it in both, as one that has ended", left, now)
 	}
-	if _, err := engine.Sweep(t.Context()); err != nil || exists(t, c, found[0].ID) {
+	if _, err := engine.Sweep(t.Context()); err != nil || dockertest.Exists(t, c, found[0].ID) {
 		t.Errorf("Sweep() = %v, want what a gateway has left to go", err)
 	}
-	if _, err := docker.Hold(options.Dir, "../x"); err == nil {
+	if _, err := owner.Hold(options.Dir, "../x"); err == nil {
 		t.Error("Hold(../x) = nil, want an error")
 	}
 }
 
 // What ends at once says how, and leaves nothing.
 func TestTwinEnds(t *testing.T) {
-	_, image := probeImage(t)
-	c := api(t)
-	engine, options, id := twins(t, c, image)
-	twin, err := engine.Twin(t.Context(), id, nil)
+	_, image := dockertest.Probe(t)
+	c := dockertest.API(t)
+	_, options, id := twins(t, c, image)
+	gateway, err := open(t, options, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,11 +169,11 @@ func TestTwinEnds(t *testing.T) {
 		program string
 		code    int // 0 is that it does not start
 	}{{"/probe", 3}, {"/nowhere", 0}} {
-		ended, err := twin.Start(t.Context(), tt.program, probe.Exit, "3")
+		ended, err := gateway.Start(t.Context(), tt.program, probe.Exit, "3")
 		if err == nil {
 			err = <-ended
 		}
-		var exit *docker.TwinError
+		var exit *twin.EndError
 		if err == nil || errors.As(err, &exit) != (tt.code > 0) || exit != nil && exit.ExitCode() != tt.code {
 			t.Errorf("Start(%s) = %v, want it to end with code %d", tt.program, err, tt.code)
 		}
@@ -160,24 +182,24 @@ func TestTwinEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, left := range list.Items {
-			goes(t, c, left.ID)
+			dockertest.Goes(t, c, left.ID)
 		}
 	}
 }
 
 // Containers of the same kind share a gateway, and no others.
 func TestTwinKey(t *testing.T) {
-	_, image := probeImage(t)
-	c := api(t)
-	engine, options, id := twins(t, c, image)
+	_, image := dockertest.Probe(t)
+	c := dockertest.API(t)
+	_, options, id := twins(t, c, image)
 	state, other := options.Dir+":"+options.Dir, t.TempDir()
 	key := func(id string, variables ...string) string {
 		t.Helper()
-		twin, err := engine.Twin(t.Context(), id, variables)
+		gateway, err := open(t, options, id, variables...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return twin.Key
+		return gateway.Key
 	}
 	first := key(id)
 	both := []string{state, other + ":/x:ro"}
@@ -199,16 +221,16 @@ func TestTwinKey(t *testing.T) {
 }
 
 func TestTwinRefuses(t *testing.T) {
-	_, image := probeImage(t)
-	c := api(t)
-	engine, options, _ := twins(t, c, image)
-	var stranger *docker.StrangerError
+	_, image := dockertest.Probe(t)
+	c := dockertest.API(t)
+	_, options, _ := twins(t, c, image)
+	var stranger *twin.StrangerError
 	for _, id := range []string{"", strings.Repeat("0", 64)} {
-		if _, err := engine.Twin(t.Context(), id, nil); !errors.As(err, &stranger) {
+		if _, err := open(t, options, id); !errors.As(err, &stranger) {
 			t.Errorf("Twin(%q) = %v, want a StrangerError", id, err)
 		}
 	}
-	var fleeting *docker.FleetingError
+	var fleeting *twin.FleetingError
 	for _, bind := range []string{options.Dir, "/x"} { // a volume without a name, and none
 		binds := []string{}
 		volumes := map[string]struct{}{bind: {}}
@@ -222,50 +244,8 @@ func TestTwinRefuses(t *testing.T) {
 		t.Cleanup(func() {
 			_, _ = c.ContainerRemove(context.WithoutCancel(t.Context()), created.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		})
-		if _, err := engine.Twin(t.Context(), created.ID, nil); !errors.As(err, &fleeting) {
+		if _, err := open(t, options, created.ID); !errors.As(err, &fleeting) {
 			t.Errorf("Twin of a container with a volume at %s = %v, want a FleetingError", bind, err)
-		}
-	}
-}
-
-// Gateways of other state folders run for as long as they are used; one that
-// never ran expires as everything does.
-func TestSweepOfForeignGateways(t *testing.T) {
-	_, image := probeImage(t)
-	c := api(t)
-	engine := connect(t, docker.Options{Dir: t.TempDir(), State: "test-" + filepath.Base(t.TempDir()) + t.Name()})
-	create := func() string {
-		created, err := c.ContainerCreate(t.Context(), client.ContainerCreateOptions{
-			Config: &container.Config{Image: image.Pin.Digest, Cmd: []string{probe.Deaf}, Labels: map[string]string{
-				"dockgate.state": t.Name() + filepath.Base(t.TempDir()), "dockgate.owner": "0123456789abcdef", "dockgate.role": "gateway",
-				"dockgate.expires": time.Now().Add(-time.Hour).Format(time.RFC3339),
-			}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			_, _ = c.ContainerRemove(context.WithoutCancel(t.Context()), created.ID, client.ContainerRemoveOptions{Force: true})
-		})
-		return created.ID
-	}
-	ids := map[bool]string{false: create(), true: create()}
-	for {
-		_, err := c.ContainerStart(t.Context(), ids[true], client.ContainerStartOptions{})
-		if err == nil {
-			break
-		}
-		if !cerrdefs.IsNotFound(err) {
-			t.Fatal(err)
-		}
-		ids[true] = create() // another gateway of this engine was faster
-	}
-	if _, err := engine.Sweep(t.Context()); err != nil {
-		t.Errorf("Sweep() = %v", err)
-	}
-	for runs, id := range ids {
-		if got := exists(t, c, id); got != runs {
-			t.Errorf("an expired gateway that runs: %v; exists after the sweep: %v", runs, got)
 		}
 	}
 }

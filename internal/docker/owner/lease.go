@@ -1,4 +1,4 @@
-package docker
+package owner
 
 import (
 	"crypto/rand"
@@ -12,11 +12,13 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// A lease is the proof that a gateway lives: a lock on a file of its own,
+// A Lease is the proof that a gateway lives: a lock on a file of its own,
 // which the kernel frees however the gateway ends. Gateways in other
 // containers that share the state folder see it too.
-type lease struct {
-	id   string
+type Lease struct {
+	// Owner is the gateway's id, in the labels of what is its own.
+	Owner string
+
 	file *flock.Flock
 }
 
@@ -30,8 +32,33 @@ type hold func(*flock.Flock) (bool, error)
 func alone(file *flock.Flock) (bool, error)  { return file.TryLock() }
 func shared(file *flock.Flock) (bool, error) { return file.TryRLock() }
 
+// Share makes a new owner for a gateway that is about to be started, and holds
+// its lock until the gateway does so too, see [Hold].
+func (b *Books) Share() (*Lease, error) { return takeLease(b.dir, shared) }
+
+// Hold shows that the gateway lives whose container has this owner, until it is
+// released. Its own process calls it first of all.
+func Hold(dir, owner string) (release func() error, err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !isOwner(owner) {
+		return nil, fmt.Errorf("%q is no owner", owner)
+	}
+	l := leaseOf(dir, owner)
+	held, err := l.file.TryRLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock of this gateway: %w", err)
+	}
+	if !held || !l.named() {
+		return nil, errors.Join(errors.New("this gateway's container is being removed"), l.Unlock())
+	}
+	return l.Release, nil
+}
+
 // takeLease makes a new owner and locks its file.
-func takeLease(dir string, how hold) (*lease, error) {
+func takeLease(dir string, how hold) (*Lease, error) {
 	if err := os.MkdirAll(owners(dir), 0o700); err != nil {
 		return nil, fmt.Errorf("lock of this gateway: %w", err)
 	}
@@ -46,14 +73,14 @@ func takeLease(dir string, how hold) (*lease, error) {
 		if taken && l.named() {
 			return l, nil
 		}
-		if err := l.file.Close(); err != nil {
+		if err := l.Unlock(); err != nil {
 			return nil, fmt.Errorf("lock of this gateway: %w", err)
 		}
 	}
 }
 
-func leaseOf(dir, id string) *lease {
-	return &lease{id: id, file: flock.New(filepath.Join(owners(dir), id), flock.SetPermissions(0o600))}
+func leaseOf(dir, id string) *Lease {
+	return &Lease{Owner: id, file: flock.New(filepath.Join(owners(dir), id), flock.SetPermissions(0o600))}
 }
 
 // isOwner reports whether an id could be one of ours.
@@ -62,7 +89,7 @@ func isOwner(id string) bool {
 }
 
 // named reports whether the locked file is still the one in the folder.
-func (l *lease) named() bool {
+func (l *Lease) named() bool {
 	locked, err := l.file.Stat()
 	if err != nil {
 		return false
@@ -71,10 +98,14 @@ func (l *lease) named() bool {
 	return err == nil && os.SameFile(locked, found)
 }
 
-// release gives the lock up and removes its file. The id is never used again,
+// Unlock gives the lock up and leaves its file, for others that hold it or for
+// a sweep.
+func (l *Lease) Unlock() error { return l.file.Close() }
+
+// Release gives the lock up and removes its file. The id is never used again,
 // so it does not matter who finds the file in between.
-func (l *lease) release() error {
-	err := l.file.Close()
+func (l *Lease) Release() error {
+	err := l.Unlock()
 	if removed := os.Remove(l.file.Path()); removed != nil && !errors.Is(removed, fs.ErrNotExist) {
 		err = errors.Join(err, removed)
 	}
@@ -83,7 +114,7 @@ func (l *lease) release() error {
 
 // takeOver returns the lease of an owner that is gone, or nil if it lives. An
 // id that could not be one of ours is treated as living.
-func takeOver(dir, id string) (*lease, error) {
+func takeOver(dir, id string) (*Lease, error) {
 	if !isOwner(id) {
 		return nil, nil
 	}
@@ -96,7 +127,7 @@ func takeOver(dir, id string) (*lease, error) {
 		return nil, fmt.Errorf("lock of owner %s: %w", id, err)
 	}
 	if !taken {
-		return nil, l.file.Close()
+		return nil, l.Unlock()
 	}
 	return l, nil
 }
