@@ -9,6 +9,7 @@ import (
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/gateway"
+	"github.com/dockgate/dockgate/internal/gateway/menu"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/policy"
 )
@@ -130,7 +131,7 @@ func (s *serveFlags) register(cmd *cobra.Command, f *flags) {
 	set.BoolVar(&s.share, "share", false, "share one gateway with the other clients that say so")
 	for name, values := range map[string][]string{
 		"expose":  {string(meta.Meta), string(meta.Dynamic), string(gateway.Active), string(gateway.Direct)},
-		"prefix":  {string(gateway.PrefixServer), string(gateway.PrefixNone)},
+		"prefix":  {string(menu.PrefixServer), string(menu.PrefixNone)},
 		"approve": {string(approval.ModeAsk), string(approval.ModeAll), string(approval.ModePinned)},
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
@@ -164,7 +165,7 @@ func (s *serveFlags) over(config *policy.Config) {
 		}
 	}
 	if s.prefix != "" {
-		config.Prefix = gateway.Prefix(s.prefix)
+		config.Prefix = menu.Prefix(s.prefix)
 	}
 	if s.approve != "" {
 		config.Approval.Mode = approval.Mode(s.approve)

@@ -31,6 +31,7 @@ import (
 	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/gateway"
+	"github.com/dockgate/dockgate/internal/gateway/menu"
 	"github.com/dockgate/dockgate/internal/image"
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/login"
@@ -259,7 +260,7 @@ func (nothing) PutOffer(context.Context, inventory.Key, inventory.Offer) error {
 func (d *Daemon) openGateway() error {
 	prefix := d.Config.Prefix
 	if prefix == "" && d.single() {
-		prefix = gateway.PrefixNone
+		prefix = menu.PrefixNone
 	}
 	d.Desk = &meta.Desk{
 		Catalog:     d.Catalog,

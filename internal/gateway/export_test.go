@@ -6,9 +6,6 @@ import (
 	"github.com/dockgate/dockgate/internal/principal"
 )
 
-// Listable is listable, for tables of tools that no SDK would send.
-var Listable = listable
-
 // Attendance is attendance, whose clock no test could wait for.
 type Attendance struct{ attendance }
 

@@ -4,20 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"fmt"
 	"io"
 	"testing"
 	"time"
 
 	"github.com/dockgate/dockgate/internal/approval"
-	"github.com/dockgate/dockgate/internal/catalog"
-	"github.com/dockgate/dockgate/internal/gateway"
-	"github.com/dockgate/dockgate/internal/gateway/gatewaytest"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest"
-	"github.com/dockgate/dockgate/internal/tool"
 )
 
 // quiet keeps a house from logging into a fuzz target.
@@ -102,91 +96,5 @@ func FuzzLines(f *testing.F) {
 			t.Errorf("after %q Serve = %v, want nil when the client leaves", lines, err)
 		}
 		<-drained
-	})
-}
-
-// FuzzRename holds that a tool is listed as its server defined it, but for its
-// name.
-func FuzzRename(f *testing.F) {
-	for _, definition := range []string{
-		`{"name":"a","x":[1e400, "\u2028"]}`, `{}`, `{"n\u0061me":1,"name":2}`, `{"x":{"name":"b"}}`, `{`, `[]`, `{"a":1,}`, `{"NAME":"a"}`,
-	} {
-		f.Add([]byte(definition), "listed")
-	}
-	f.Fuzz(func(t *testing.T, definition []byte, name string) {
-		renamed, err := gateway.Rename(definition, name)
-		var before map[string]json.RawMessage
-		wasObject := json.Unmarshal(definition, &before) == nil && before != nil
-		switch {
-		case err != nil && wasObject:
-			t.Errorf("Rename(%q) = %v", definition, err)
-			return
-		case err != nil:
-			return
-		}
-		var after map[string]json.RawMessage
-		if err := json.Unmarshal(renamed, &after); err != nil {
-			t.Fatalf("Rename(%q) = %q, which is no object: %v", definition, renamed, err)
-		}
-		quoted, err := json.Marshal(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(after["name"], quoted) {
-			t.Errorf("Rename(%q, %q) names it %s", definition, name, after["name"])
-		}
-		delete(before, "name")
-		delete(after, "name")
-		if fmt.Sprintf("%q", before) != fmt.Sprintf("%q", after) {
-			t.Errorf("Rename(%q) = %q, which changes other members", definition, renamed)
-		}
-	})
-}
-
-// FuzzListing holds that every listed name is another one and leads to its
-// tool, whatever servers call their tools, and that no other name leads to a
-// server that is in no catalog.
-func FuzzListing(f *testing.F) {
-	f.Add(false, "one", "echo", "two", "echo", "one__echo")
-	f.Add(true, "one", "echo", "two", "echo", "two.echo")
-	f.Add(true, "a", "one__echo", "b", "echo", "echo")
-	f.Add(true, "a__b", "c", "a", "b__c", "a__b__c")
-	f.Add(true, "one", "mcp_find", "two", "ONE", "three__echo")
-	f.Add(false, "one", "x\x00", "one", "x\x01", ".")
-	file, err := catalog.Parse(catalog.Origin{Catalog: "test", Kind: catalog.User}, []byte(gatewaytest.Entries))
-	check(f, err)
-	servers, _ := catalog.Merge(file)
-	f.Fuzz(func(t *testing.T, bare bool, s1, n1, s2, n2, asked string) {
-		prefix := gateway.PrefixServer
-		if bare {
-			prefix = gateway.PrefixNone
-		}
-		listing := gateway.NewListing(prefix)
-		refs := []tool.Ref{{Server: s1, Name: n1}, {Server: s2, Name: n2}, {Server: "one", Name: "echo"}, {Server: "two", Name: "echo"}}
-		var want []tool.Ref
-		seen := map[tool.Ref]bool{}
-		for _, ref := range refs {
-			if seen[ref] { // a server's second tool of one name never comes here
-				continue
-			}
-			seen[ref] = true
-			if err := listing.Add(ref, json.RawMessage(`{}`), "mcp_find"); err != nil {
-				t.Fatalf("Add(%q) = %v", ref, err)
-			}
-			want = append(want, ref)
-		}
-		var list []struct{ Name string }
-		if err := json.Unmarshal(listing.Tools(), &list); err != nil || len(list) != len(want) {
-			t.Fatalf("list of %d tools = %s, %v", len(want), listing.Tools(), err)
-		}
-		for i, listed := range list {
-			if got, ok := listing.Resolve(listed.Name, servers); !ok || got != want[i] {
-				t.Errorf("%q is listed as %q, which leads to %q, %t", want[i], listed.Name, got, ok)
-			}
-		}
-		ref, ok := listing.Resolve(asked, servers)
-		if _, err := servers.Server(ref.Server); ok && err != nil && !seen[ref] {
-			t.Errorf("%q leads to %q, which is neither listed nor in a catalog", asked, ref)
-		}
 	})
 }

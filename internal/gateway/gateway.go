@@ -25,6 +25,7 @@ import (
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/era"
 	"github.com/dockgate/dockgate/internal/fleet"
+	"github.com/dockgate/dockgate/internal/gateway/menu"
 	"github.com/dockgate/dockgate/internal/gateway/park"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/meta"
@@ -52,7 +53,7 @@ type Options struct {
 	// Exposed returns the groups that are listed for a caller in place of these;
 	// nil is these for everybody.
 	Exposed func(who principal.Principal) []meta.Group
-	Prefix  Prefix
+	Prefix  menu.Prefix
 	// Bounds are what one client sees at most.
 	Bounds Bounds
 	// Fresh is how long a client without a session may use a list without

@@ -17,6 +17,7 @@ import (
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/gateway"
+	"github.com/dockgate/dockgate/internal/gateway/menu"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest"
@@ -125,7 +126,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestPrefixNone(t *testing.T) {
-	h := build(t, options{mode: approval.ModeAll, active: []string{"one", "two"}, prefix: gateway.PrefixNone},
+	h := build(t, options{mode: approval.ModeAll, active: []string{"one", "two"}, prefix: menu.PrefixNone},
 		map[string]sandboxtest.Server{"test/one": sdkServer(echo), "test/two": sdkServer(echo)})
 	session := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil))
 	names(t, session)

@@ -18,6 +18,7 @@ import (
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/gateway"
 	"github.com/dockgate/dockgate/internal/gateway/gatewaytest"
+	"github.com/dockgate/dockgate/internal/gateway/menu"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/rules"
@@ -47,7 +48,7 @@ type options struct {
 	mode   approval.Mode
 	wait   time.Duration
 	expose []meta.Group
-	prefix gateway.Prefix
+	prefix menu.Prefix
 	active []string
 	rules  rules.Rules
 	roles  access.Roles

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -14,7 +13,9 @@ import (
 
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/gateway/menu"
 	"github.com/dockgate/dockgate/internal/inventory"
+	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/principal"
@@ -25,7 +26,7 @@ import (
 // they are until something changes.
 type menus struct {
 	mu   sync.Mutex
-	each recent[*menu]
+	each recent[*menu.Menu]
 	// warned are the things of which it was said that they are left out. What
 	// is left out stays so in each menu that is written.
 	warned map[string]bool
@@ -50,13 +51,13 @@ const (
 )
 
 // menu returns what the sender of a request sees.
-func (g *Gateway) menu(ctx context.Context, req mcp.Request) (*menu, error) {
+func (g *Gateway) menu(ctx context.Context, req mcp.Request) (*menu.Menu, error) {
 	_, s := g.sessionOf(req)
 	return g.menuOf(ctx, s.principal)
 }
 
 // menuOf returns what a principal sees.
-func (g *Gateway) menuOf(ctx context.Context, who principal.Principal) (*menu, error) {
+func (g *Gateway) menuOf(ctx context.Context, who principal.Principal) (*menu.Menu, error) {
 	g.menus.mu.Lock()
 	defer g.menus.mu.Unlock()
 	if found, ok := g.menus.each.get(who); ok {
@@ -66,7 +67,7 @@ func (g *Gateway) menuOf(ctx context.Context, who principal.Principal) (*menu, e
 	if err != nil {
 		return nil, err
 	}
-	g.menus.each.put(who, made, maxMenus, func(other principal.Principal, _ *menu) bool { return g.hears(other) })
+	g.menus.each.put(who, made, maxMenus, func(other principal.Principal, _ *menu.Menu) bool { return g.hears(other) })
 	return made, nil
 }
 
@@ -100,10 +101,8 @@ func (g *Gateway) refresh(ctx context.Context) (map[string]bool, error) {
 		if err != nil {
 			return changed, err
 		}
-		for method, list := range now.lists {
-			if !bytes.Equal(list, kept.value.lists[method]) {
-				changed[method] = true
-			}
+		for _, method := range now.Changed(kept.value) {
+			changed[method] = true
 		}
 		kept.value = now
 	}
@@ -112,13 +111,15 @@ func (g *Gateway) refresh(ctx context.Context) (map[string]bool, error) {
 
 // write makes the menu of a principal from what is known: it starts nothing
 // and asks no engine.
-func (g *Gateway) write(ctx context.Context, who principal.Principal) (*menu, error) {
-	w := newMenuWriter(g.Prefix, who)
+func (g *Gateway) write(ctx context.Context, who principal.Principal) (*menu.Menu, error) {
+	w := menu.NewWriter(g.Prefix)
 	own, err := g.Desk.Described(ctx, who, g.ownTools(who))
 	if err != nil {
 		return nil, err
 	}
-	w.addOwn(own)
+	for _, t := range own {
+		w.Own(t.Name, t.JSON)
+	}
 	names, err := g.listed(ctx, who)
 	if err != nil {
 		return nil, err
@@ -140,17 +141,17 @@ func (g *Gateway) write(ctx context.Context, who principal.Principal) (*menu, er
 		return nil, err
 	}
 	for _, name := range names {
-		if err := g.writeServer(ctx, w, name, plans); err != nil {
+		if err := g.writeServer(ctx, w, who, name, plans); err != nil {
 			return nil, err
 		}
 	}
-	return w.finish(), nil
+	return w.Menu(), nil
 }
 
 // full reports that no more tools are to be listed.
-func (g *Gateway) full(ctx context.Context, w *menuWriter) bool {
+func (g *Gateway) full(ctx context.Context, w *menu.Writer) bool {
 	most := cmp.Or(g.Bounds.Tools, DefaultTools)
-	if len(w.tools) < most {
+	if w.Tools() < most {
 		return false
 	}
 	g.leaveOut(ctx, "tools", most)
@@ -190,7 +191,7 @@ func (g *Gateway) listed(ctx context.Context, who principal.Principal) (names []
 
 // writeServer lists what an approved server offered last, and of others the
 // catalog's snapshot. Nothing that nobody approved is shown to a model.
-func (g *Gateway) writeServer(ctx context.Context, w *menuWriter, name string, plans map[string]plan.Plan) error {
+func (g *Gateway) writeServer(ctx context.Context, w *menu.Writer, who principal.Principal, name string, plans map[string]plan.Plan) error {
 	made, planned := plans[name]
 	if !planned || !g.Caller.Approved(made) {
 		entry, err := g.Desk.Catalog().Server(name)
@@ -198,14 +199,14 @@ func (g *Gateway) writeServer(ctx context.Context, w *menuWriter, name string, p
 			g.Logger.DebugContext(ctx, "server is in no catalog", "server", name, "err", err)
 			return nil
 		}
-		return g.writeSnapshot(ctx, w, entry)
+		return g.writeSnapshot(ctx, w, who, entry)
 	}
 	offer, ok, err := g.Caller.Offer(ctx, made)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return g.writeUnlisted(ctx, w, made)
+		return g.writeUnlisted(ctx, w, who, made)
 	}
 	skip := func(kind, entry string, err error) {
 		if err != nil && g.menus.first(fmt.Sprint(name, kind, entry, err)) {
@@ -217,25 +218,25 @@ func (g *Gateway) writeServer(ctx context.Context, w *menuWriter, name string, p
 			break
 		}
 		definition := g.approvedDefinition(made, t)
-		if definition != nil && g.Caller.Decide(w.who, name, tool.Definition{Name: t.Name, JSON: definition}).Enabled() {
-			skip("tool", t.Name, w.tool(tool.Ref{Server: name, Name: t.Name}, definition))
+		if definition != nil && g.Caller.Decide(who, name, tool.Definition{Name: t.Name, JSON: definition}).Enabled() {
+			skip("tool", t.Name, w.Tool(tool.Ref{Server: name, Name: t.Name}, definition))
 		}
 	}
 	for _, entry := range offer.Prompts {
-		skip("prompt", "", w.prompt(name, entry))
+		skip("prompt", "", w.Prompt(name, entry))
 	}
 	for _, entry := range offer.Resources {
-		skip("resource", "", w.resource("resources/list", "uri", name, entry))
+		skip("resource", "", w.Resource(name, entry))
 	}
 	for _, entry := range offer.Templates {
-		skip("template", "", w.resource("resources/templates/list", "uriTemplate", name, entry))
+		skip("template", "", w.Template(name, entry))
 	}
 	return nil
 }
 
 // writeUnlisted lists what is known of an approved server of which no offer is
 // kept: its tools as they were approved, else the catalog's snapshot.
-func (g *Gateway) writeUnlisted(ctx context.Context, w *menuWriter, made plan.Plan) error {
+func (g *Gateway) writeUnlisted(ctx context.Context, w *menu.Writer, who principal.Principal, made plan.Plan) error {
 	name, pinned := made.Entry.Name, false
 	key := approval.Key{Server: name, GrantDigest: made.GrantDigest}
 	for _, item := range g.Caller.Book.PinnedNames(key) {
@@ -244,17 +245,17 @@ func (g *Gateway) writeUnlisted(ctx context.Context, w *menuWriter, made plan.Pl
 			continue
 		}
 		pinned = true
-		if !g.Caller.Decide(w.who, name, tool.Definition{Name: item, JSON: definition}).Enabled() {
+		if !g.Caller.Decide(who, name, tool.Definition{Name: item, JSON: definition}).Enabled() {
 			continue
 		}
-		if err := w.tool(tool.Ref{Server: name, Name: item}, definition); err != nil && g.menus.first(fmt.Sprint(name, "tool", item, err)) {
+		if err := w.Tool(tool.Ref{Server: name, Name: item}, definition); err != nil && g.menus.first(fmt.Sprint(name, "tool", item, err)) {
 			g.Logger.WarnContext(ctx, "entry cannot be listed", "server", name, "kind", "tool", "name", item, "err", err)
 		}
 	}
 	if pinned {
 		return nil
 	}
-	return g.writeSnapshot(ctx, w, made.Entry)
+	return g.writeSnapshot(ctx, w, who, made.Entry)
 }
 
 // approvedDefinition returns a tool as it was approved: the pinned definition
@@ -267,7 +268,7 @@ func (g *Gateway) approvedDefinition(made plan.Plan, t inventory.Tool) json.RawM
 	return g.Caller.Book.Pinned(key, t.Name)
 }
 
-func (g *Gateway) writeSnapshot(ctx context.Context, w *menuWriter, entry catalog.Server) error {
+func (g *Gateway) writeSnapshot(ctx context.Context, w *menu.Writer, who principal.Principal, entry catalog.Server) error {
 	for _, t := range entry.Tools {
 		if g.full(ctx, w) {
 			break
@@ -276,10 +277,10 @@ func (g *Gateway) writeSnapshot(ctx context.Context, w *menuWriter, entry catalo
 		if err != nil {
 			return fmt.Errorf("snapshot of %q: %w", entry.Name, err)
 		}
-		if !g.Caller.Decide(w.who, entry.Name, definition).Enabled() {
+		if !g.Caller.Decide(who, entry.Name, definition).Enabled() {
 			continue
 		}
-		if err := w.tool(tool.Ref{Server: entry.Name, Name: t.Name}, definition.JSON); err != nil {
+		if err := w.Tool(tool.Ref{Server: entry.Name, Name: t.Name}, definition.JSON); err != nil {
 			g.Logger.WarnContext(ctx, "entry cannot be listed", "server", entry.Name, "tool", t.Name, "err", err)
 		}
 	}
@@ -292,13 +293,11 @@ func (g *Gateway) Name(ref tool.Ref) string {
 	g.menus.mu.Lock()
 	defer g.menus.mu.Unlock()
 	for _, kept := range g.menus.each.each {
-		for name, other := range kept.value.tools {
-			if other == ref {
-				return name
-			}
+		if name, ok := kept.value.Name(ref); ok {
+			return name
 		}
 	}
-	return exposed(g.Prefix, ref, func(name string) bool { _, own := g.ownTool(principal.Principal{}, name); return own })
+	return g.Prefix.Name(ref, func(name string) bool { _, own := g.ownTool(principal.Principal{}, name); return own })
 }
 
 // instructions tell a model what is behind the gateway, and how to get more.
@@ -325,4 +324,51 @@ func (g *Gateway) instructions(ctx context.Context, req mcp.Request) string {
 		text += " Find others with mcp_find and activate them with mcp_add; the user approves each on first use."
 	}
 	return text
+}
+
+// scopePrivate says that nobody but its client may keep an answer: what a
+// client sees depends on who it is (MCP 2026-07-28: server/utilities/caching).
+const scopePrivate = "private"
+
+// list answers the list methods, in one page: what a client asked for is here
+// already, and some never ask for the second page.
+func (g *Gateway) list(ctx context.Context, method string, req mcp.Request) (*rawResult, error) {
+	seen, err := g.menu(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	member := strings.TrimSuffix(method, "/list")
+	if member == "resources/templates" {
+		member = "resourceTemplates"
+	}
+	if !modern(req) {
+		return &rawResult{body: slices.Concat([]byte(`{"`+member+`":`), seen.ListForSessions(method), []byte("}"))}, nil
+	}
+	body := slices.Concat([]byte(`{"`+member+`":`), seen.List(method))
+	return &rawResult{body: fmt.Appendf(body, `,"resultType":"complete","ttlMs":%d,"cacheScope":%q}`, g.Fresh.Milliseconds(), scopePrivate)}, nil
+}
+
+// Mirrored compares the headers of a request with the parameters that they
+// must repeat, if the request is a call of a tool with such parameters. Values
+// returns those of a header. The error says what differs.
+func (g *Gateway) Mirrored(ctx context.Context, v *Visit, values func(header string) []string) error {
+	if v.batch || len(v.messages) != 1 || v.messages[0].Method != "tools/call" {
+		return nil
+	}
+	seen, err := g.menuOf(ctx, v.Principal)
+	if err != nil {
+		g.Logger.ErrorContext(ctx, "list of tools cannot be made", "err", err)
+		return nil // the call finds the same
+	}
+	if !seen.Mirrors() {
+		return nil
+	}
+	params := v.messages[0].Params
+	var name string
+	named := json.Unmarshal(jsonrpc.Lookup(params, "name"), &name) == nil
+	ref, ok := seen.Tool(name, g.Desk.Catalog())
+	if !named || !ok { // refused for that
+		return nil
+	}
+	return seen.Mirrored(ref, jsonrpc.Lookup(params, "arguments"), values)
 }

@@ -24,13 +24,13 @@ func (g *Gateway) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.R
 				return g.Desk.Call(ctx, own, client, arguments)
 			}, tool.Ref{Name: name}, nil
 		}
-		menu, err := g.menu(ctx, req)
+		seen, err := g.menu(ctx, req)
 		if err != nil {
 			return nil, tool.Ref{}, err
 		}
-		ref, ok := menu.resolve(name, g.Desk.Catalog())
+		ref, ok := seen.Tool(name, g.Desk.Catalog())
 		if !ok {
-			return nil, tool.Ref{}, unknown("tool", name, menu.names())
+			return nil, tool.Ref{}, unknown("tool", name, seen.Tools())
 		}
 		return g.renamed(call.Request{Method: "tools/call", Arguments: arguments}, params, ref)
 	})
@@ -60,13 +60,13 @@ func (g *Gateway) pass(r call.Request) doing {
 
 func (g *Gateway) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (mcp.Result, error) {
 	return g.perform(ctx, req, "prompts/get", func(params json.RawMessage) (doing, tool.Ref, error) {
-		menu, err := g.menu(ctx, req)
+		seen, err := g.menu(ctx, req)
 		if err != nil {
 			return nil, tool.Ref{}, err
 		}
-		ref, ok := menu.prompts[req.Params.Name]
+		ref, ok := seen.Prompt(req.Params.Name)
 		if !ok {
-			return nil, tool.Ref{}, unknown("prompt", req.Params.Name, keys(menu.prompts))
+			return nil, tool.Ref{}, unknown("prompt", req.Params.Name, seen.Prompts())
 		}
 		return g.renamed(call.Request{Method: "prompts/get", Arguments: jsonrpc.Lookup(params, "arguments")}, params, ref)
 	})
@@ -85,13 +85,13 @@ func (g *Gateway) readResource(ctx context.Context, req *mcp.ReadResourceRequest
 
 // holder returns the server that a URI belongs to.
 func (g *Gateway) holder(ctx context.Context, req mcp.Request, kind, uri string) (string, error) {
-	menu, err := g.menu(ctx, req)
+	seen, err := g.menu(ctx, req)
 	if err != nil {
 		return "", err
 	}
-	server, ok := menu.resource(uri)
+	server, ok := seen.Resource(uri)
 	if !ok {
-		return "", unknown(kind, uri, keys(menu.resources))
+		return "", unknown(kind, uri, seen.Resources())
 	}
 	return server, nil
 }
@@ -119,13 +119,13 @@ func (g *Gateway) complete(ctx context.Context, req *mcp.CompleteRequest) (mcp.R
 // completePrompt returns whose prompt a completion is for, and the params with
 // the prompt's own name.
 func (g *Gateway) completePrompt(ctx context.Context, req *mcp.CompleteRequest, params json.RawMessage) (server, item string, own json.RawMessage, err error) {
-	menu, err := g.menu(ctx, req)
+	seen, err := g.menu(ctx, req)
 	if err != nil {
 		return "", "", nil, err
 	}
-	ref, ok := menu.prompts[req.Params.Ref.Name]
+	ref, ok := seen.Prompt(req.Params.Ref.Name)
 	if !ok {
-		return "", "", nil, unknown("prompt", req.Params.Ref.Name, keys(menu.prompts))
+		return "", "", nil, unknown("prompt", req.Params.Ref.Name, seen.Prompts())
 	}
 	quoted, err := json.Marshal(ref.Name)
 	if err != nil {

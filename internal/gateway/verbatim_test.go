@@ -13,6 +13,7 @@ import (
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/gateway"
+	"github.com/dockgate/dockgate/internal/gateway/menu"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/principal"
@@ -209,7 +210,7 @@ func TestSameAsBare(t *testing.T) {
 		c, done := bareServer(t, oddServer(server))
 		play(t, c, server, func() {}, func(r request, answer string) { bare[r] = settled(t, r.method, answer) })
 		done()
-		h := build(t, options{mode: approval.ModeAll, active: []string{"one"}, prefix: gateway.PrefixNone, expose: []meta.Group{gateway.Active}},
+		h := build(t, options{mode: approval.ModeAll, active: []string{"one"}, prefix: menu.PrefixNone, expose: []meta.Group{gateway.Active}},
 			map[string]sandboxtest.Server{"test/one": oddServer(server)})
 		play(t, h.raw(t), client, func() {
 			client := call.Client{Principal: principal.Local, Session: "test", Via: "test"}

@@ -26,6 +26,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/catalog/document"
 	"github.com/dockgate/dockgate/internal/gateway"
+	"github.com/dockgate/dockgate/internal/gateway/menu"
 	"github.com/dockgate/dockgate/internal/meta"
 )
 
@@ -37,8 +38,8 @@ type Config struct {
 	// Expose are the groups that are listed; empty is [DefaultExpose].
 	Expose []meta.Group `yaml:"expose"`
 	// Prefix names tools "server__tool" (server) or as they are (none).
-	Prefix   gateway.Prefix `yaml:"prefix"`
-	Approval Approval       `yaml:"approval"`
+	Prefix   menu.Prefix `yaml:"prefix"`
+	Approval Approval    `yaml:"approval"`
 	// Limits and Timeouts are those of entries that name none.
 	Limits   Limits   `yaml:"limits"`
 	Timeouts Timeouts `yaml:"timeouts"`
@@ -266,7 +267,7 @@ func (c Config) mistakes() (all []mistake) {
 	atLeastZero("http.max_in_flight", float64(c.HTTP.MaxInFlight))
 	atLeastZero("http.max_sessions", float64(c.HTTP.MaxSessions))
 	atLeastZero("http.max_listens", float64(c.HTTP.MaxListens))
-	prefixes := []gateway.Prefix{gateway.PrefixServer, gateway.PrefixNone}
+	prefixes := []menu.Prefix{menu.PrefixServer, menu.PrefixNone}
 	if c.Prefix != "" && !slices.Contains(prefixes, c.Prefix) {
 		report("prefix", "unknown value %q; known: %s", c.Prefix, join(prefixes))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/gateway"
+	"github.com/dockgate/dockgate/internal/gateway/menu"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/upstream"
 )
@@ -23,7 +24,7 @@ func Defaults() []Setting {
 	add := func(key string, value any) { all = append(all, Setting{Key: key, Value: value, From: BuiltIn}) }
 	add("catalogs", []string{})
 	add("expose", strings.Split(join(DefaultExpose()), ", "))
-	add("prefix", string(gateway.PrefixServer))
+	add("prefix", string(menu.PrefixServer))
 	add("approval.mode", string(approval.ModeAsk))
 	add("approval.wait", Brief(consent.DefaultWait))
 	add("approval.scripted", false)

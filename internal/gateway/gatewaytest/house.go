@@ -23,6 +23,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/gateway"
+	"github.com/dockgate/dockgate/internal/gateway/menu"
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/plan"
@@ -109,7 +110,7 @@ type Options struct {
 	// Wait is how long a call waits for a person.
 	Wait   time.Duration
 	Expose []meta.Group
-	Prefix gateway.Prefix
+	Prefix menu.Prefix
 	// Active are the servers that are active from the start: of one, two and alone.
 	Active []string
 	// Catalog is in place of [Entries].

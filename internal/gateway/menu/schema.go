@@ -1,4 +1,4 @@
-package gateway
+package menu
 
 import (
 	"encoding/json"

@@ -1,8 +1,7 @@
-package gateway
+package menu
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dockgate/dockgate/internal/jsonrpc"
+	"github.com/dockgate/dockgate/internal/tool"
 )
 
 // A mirrored parameter of a tool stands in a header too, for whoever is
@@ -67,32 +67,15 @@ func isToken(text string) bool {
 	})
 }
 
-// Mirrored compares the headers of a request with the parameters that they
-// must repeat, if the request is a call of a tool with such parameters. Values
-// returns those of a header. The error says what differs (MCP 2026-07-28:
-// basic/transports, "Server validation").
-func (g *Gateway) Mirrored(ctx context.Context, v *Visit, values func(header string) []string) error {
-	if v.batch || len(v.messages) != 1 || v.messages[0].Method != "tools/call" {
-		return nil
-	}
-	menu, err := g.menuOf(ctx, v.Principal)
-	if err != nil {
-		g.Logger.ErrorContext(ctx, "list of tools cannot be made", "err", err)
-		return nil // the call finds the same
-	}
-	if len(menu.mirrored) == 0 {
-		return nil
-	}
-	params := v.messages[0].Params
-	var name string
-	named := json.Unmarshal(jsonrpc.Lookup(params, "name"), &name) == nil
-	ref, ok := menu.resolve(name, g.Desk.Catalog())
-	if !named || !ok { // refused for that
-		return nil
-	}
-	arguments := jsonrpc.Lookup(params, "arguments")
-	for _, m := range menu.mirrored[ref] {
-		if err := m.check(arguments, values(m.header)); err != nil {
+// Mirrors reports whether any tool has parameters that stand in headers.
+func (m *Menu) Mirrors() bool { return len(m.mirrored) > 0 }
+
+// Mirrored compares the arguments of a call with the headers that must repeat
+// them. Values returns those of a header. The error says what differs (MCP
+// 2026-07-28: basic/transports, "Server validation").
+func (m *Menu) Mirrored(ref tool.Ref, arguments json.RawMessage, values func(header string) []string) error {
+	for _, parameter := range m.mirrored[ref] {
+		if err := parameter.check(arguments, values(parameter.header)); err != nil {
 			return err
 		}
 	}
