@@ -42,7 +42,7 @@ test: engine images build ## run every test, the ones on the real engine too
 	go run ./test/leftovers
 
 conformance: engine images ## run the official MCP conformance suite against the gateway
-	TEST_ENGINE=require go test -count=1 -run TestConformance -v ./test/e2e
+	TEST_ENGINE=require go test -count=1 -run 'TestConformance|TestBeyond' -v ./test/e2e
 
 test-engines: engine build ## run what needs an engine on the one that answers and on the newest
 	@for e in $(ENGINES); do \
