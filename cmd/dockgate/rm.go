@@ -14,7 +14,8 @@ func newRemove(f *flags) *cobra.Command {
 		Use:   "rm NAME...",
 		Short: "Make servers inactive and forget their settings",
 		Long: `Make servers inactive and forget their settings. Gateways that run take their
-tools off the list at once; what was approved stays approved.` + exits,
+tools off the list at once. What was approved stays approved; what is asked
+about them, and not answered yet, is not asked any more.` + exits,
 		Example:           `  dockgate rm filesystem`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: f.completeFrom(active),

@@ -64,6 +64,24 @@ func (b *Book) Ask(ctx context.Context, request Request) (Question, error) {
 	return q, nil
 }
 
+// Withdraw takes back what a caller has asked about a server, and nobody has
+// answered. A call that waits for such an answer ends as one that got none.
+func (b *Book) Withdraw(ctx context.Context, server string, who principal.Principal) error {
+	err := b.change(ctx, func(s *snapshot) (Change, []Event, error) {
+		var change Change
+		for _, q := range s.questions {
+			if q.Server == server && q.Principal.ID == who.ID && q.Progress == ProgressPending {
+				change.DeleteQuestions = append(change.DeleteQuestions, q.Digest)
+			}
+		}
+		return change, nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("withdraw what is asked about %q: %w", server, err)
+	}
+	return nil
+}
+
 // outdated returns the questions that nobody will answer or look up any more.
 func (b *Book) outdated(s *snapshot) []string {
 	now := b.options.Now()

@@ -68,7 +68,7 @@ func (d *Daemon) Deactivate(ctx context.Context, who principal.Principal, server
 	}
 	d.Planner.Forget(server)
 	if was {
-		return nil
+		return d.Book.Withdraw(ctx, server, who)
 	}
 	active, err := d.Active.Active(ctx, who)
 	if err != nil {

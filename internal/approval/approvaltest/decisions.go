@@ -197,6 +197,32 @@ func changedGrant(t *testing.T, w *world) {
 	w.check(book, grant("gitlab", "1"), approval.Missing)
 }
 
+func withdraw(t *testing.T, w *world) {
+	book, other := w.book(w.one, approval.ModeAsk), w.book(w.two, approval.ModeAsk)
+	guest := request(grant("github", "3"))
+	guest.Principal = principal.Principal{ID: "guest"}
+	w.ask(book, guest)
+	w.approve(book, grant("github", "1"))
+	w.ask(book, request(grant("github", "2")))
+	w.ask(book, request(grant("gitlab", "1")))
+	if err := other.Withdraw(t.Context(), "github", principal.Local); err != nil {
+		t.Fatalf("Withdraw = %v", err)
+	}
+	pass(time.Second)
+	var left []string
+	for _, q := range book.Questions(approval.ProgressPending) {
+		left = append(left, q.Server+" "+q.Principal.ID)
+	}
+	slices.Sort(left)
+	if diff := cmp.Diff([]string{"github guest", "gitlab local"}, left); diff != "" {
+		t.Errorf("Questions after Withdraw (-want +got):\n%s", diff)
+	}
+	w.check(book, grant("github", "1"), approval.Approved)
+	if err := other.Withdraw(t.Context(), "none", principal.Local); err != nil {
+		t.Errorf("Withdraw of what was not asked = %v, want nil", err)
+	}
+}
+
 func revoke(t *testing.T, w *world) {
 	book, other := w.book(w.one, approval.ModeAsk), w.book(w.two, approval.ModeAsk)
 	g, kept := grant("github", "1"), grant("gitlab", "1")

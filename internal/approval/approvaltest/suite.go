@@ -33,6 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) (one, two approval.Store)) {
 		{"approve, expire, approve again", approveAndExpire},
 		{"a changed grant is held", changedGrant},
 		{"revoke", revoke},
+		{"withdraw", withdraw},
 		{"a denial holds for the session", denialHolds},
 		{"decide refuses", decideRefuses},
 		{"old questions go", oldQuestionsGo},
