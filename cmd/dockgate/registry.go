@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -28,12 +27,15 @@ type foundServer struct {
 }
 
 // askRegistry returns the registry at a URL; "" is the user's.
-func (f *flags) askRegistry(ctx context.Context, url string) (*official.Registry, daemon.Options, error) {
+func (f *flags) askRegistry(cmd *cobra.Command, url string) (*official.Registry, daemon.Options, error) {
+	if err := official.CheckURL(url); url != "" && err != nil {
+		return nil, daemon.Options{}, &usageError{cmd: cmd, err: fmt.Errorf("--registry %w", err)}
+	}
 	options, err := f.options()
 	if err != nil {
 		return nil, options, err
 	}
-	files, err := setup.LoadFiles(ctx, options.Inputs)
+	files, err := setup.LoadFiles(cmd.Context(), options.Inputs)
 	if err != nil {
 		return nil, options, err
 	}
@@ -63,7 +65,7 @@ and for longer while the registry cannot be reached.` + exitsSearch,
 			if limit < 1 || limit > maxFound {
 				return &usageError{cmd: cmd, err: fmt.Errorf("--limit is %d, want 1 to %d", limit, maxFound)}
 			}
-			registry, _, err := f.askRegistry(cmd.Context(), url)
+			registry, _, err := f.askRegistry(cmd, url)
 			if err != nil {
 				return err
 			}
@@ -118,7 +120,13 @@ has already stays what it is. Adding runs nothing and approves nothing.` + exits
   dockgate catalog add io.github.owner/server@1.2.0 --as server`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			registry, options, err := f.askRegistry(cmd.Context(), url)
+			if strings.Contains(args[0], "://") || strings.ContainsAny(args[0], " \t") {
+				return &usageError{
+					cmd: cmd, err: fmt.Errorf("%q is no name of a server, such as io.github.owner/server", args[0]),
+					hint: "find its name with: dockgate catalog search WORD; a remote server without one goes into a catalog, as README says under Remote servers",
+				}
+			}
+			registry, options, err := f.askRegistry(cmd, url)
 			if err != nil {
 				return err
 			}

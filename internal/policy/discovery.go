@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -133,8 +132,8 @@ func (s *Source) UnmarshalYAML(node *yaml.Node) error {
 	case s.Written == "" && slices.Contains(fileTypes(), s.Type):
 		r.Report(node, "path", "is missing; a source of type %s can be anywhere", s.Type)
 	case s.URL != "":
-		if u, err := url.Parse(s.URL); err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			r.ReportAt("url", "is %q, want the address of a registry, such as %s", s.URL, official.DefaultBase)
+		if err := official.CheckURL(s.URL); err != nil {
+			r.ReportAt("url", "%v", err)
 		}
 	}
 	if len(r.Problems) == 0 {

@@ -49,6 +49,15 @@ type Registry struct {
 	kept map[string]answer
 }
 
+// CheckURL says why a text cannot be the address of a registry; nil if it can.
+func CheckURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("is %q, want the address of a registry, such as %s", text, DefaultBase)
+	}
+	return nil
+}
+
 // A Found is a server that the registry has.
 type Found struct {
 	// Name is the registry's, such as "io.github.owner/server".
