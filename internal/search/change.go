@@ -2,6 +2,8 @@ package search
 
 import (
 	"slices"
+
+	"github.com/dockgate/dockgate/internal/search/near"
 )
 
 // A change makes the next snapshot from the last. It copies what it writes to
@@ -16,12 +18,12 @@ type change struct {
 	numbers   tableChange[term, int32]
 	lists     pagesChange[*list]
 	freeLists []int32
-	spellings spellings
+	spellings near.Words[term]
 	// own are the lists that this change has copied the head of.
 	own map[int32]bool
 	// newWords are the words of what was added; goneTerms have no entry now.
 	newWords  map[string]term
-	goneTerms termSet
+	goneTerms near.Set[term]
 }
 
 func newChange(last *snapshot) *change {
@@ -31,7 +33,7 @@ func newChange(last *snapshot) *change {
 		numbers: changeTable(last.numbers), lists: changePages(last.lists), freeLists: slices.Clone(last.freeLists),
 		spellings: last.spellings,
 		own:       make(map[int32]bool),
-		newWords:  make(map[string]term), goneTerms: termSet{each: make(map[term]bool)},
+		newWords:  make(map[string]term),
 	}
 }
 
@@ -127,14 +129,14 @@ func (c *change) done() *snapshot {
 		switch dead := len(l.postings) - l.live; {
 		case l.live == 0:
 			c.numbers.remove(l.term)
-			c.goneTerms.add(l.term)
+			c.goneTerms.Add(l.term)
 			c.lists.set(number, nil)
 			c.freeLists = append(c.freeLists, number)
 		case dead > l.live && dead > fewPostings:
 			l.postings = c.without(l.postings)
 		}
 	}
-	c.spellings = c.spellings.next(c.newWords, &c.goneTerms)
+	c.spellings = c.spellings.Next(c.newWords, &c.goneTerms)
 	if c.entries.length > 2*c.live+fewEntries {
 		c.close()
 	}

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/dockgate/dockgate/internal/search/text"
 	"github.com/dockgate/dockgate/internal/search/words"
 )
 
@@ -47,10 +47,10 @@ type request struct {
 	parts []question
 }
 
-func understand(v *words.Vocabulary, text string) request {
-	text = strings.ToValidUTF8(text[:min(len(text), maxText)], "")
-	r := request{folded: fold(text), whole: ask(v, text)}
-	for _, sentence := range sentences(text) {
+func understand(v *words.Vocabulary, asked string) request {
+	asked = strings.ToValidUTF8(asked[:min(len(asked), maxText)], "")
+	r := request{folded: text.Fold(asked), whole: ask(v, asked)}
+	for _, sentence := range text.Sentences(asked) {
 		if q := ask(v, sentence); len(q.tokens) >= minQuestion && len(r.parts) < maxQuestions {
 			r.parts = append(r.parts, q)
 		}
@@ -64,29 +64,12 @@ func understand(v *words.Vocabulary, text string) request {
 // minQuestion is how many words a sentence needs to ask for something.
 const minQuestion = 2
 
-// sentences splits a text at its full stops and the like.
-func sentences(text string) []string {
-	var all []string
-	start := 0
-	for i, r := range text {
-		if strings.ContainsRune(".!?;\n。！？；", r) {
-			rest := text[i+len(string(r)):]
-			if next, _ := utf8.DecodeRuneInString(rest); r == '.' && rest != "" && isLetter(next) {
-				continue // "example.com" and "3.5" are words
-			}
-			all = append(all, text[start:i])
-			start = len(text) - len(rest)
-		}
-	}
-	return append(all, text[start:])
-}
-
 // ask reads a question. Words that say nothing are left out, unless there are
 // no others.
-func ask(v *words.Vocabulary, text string) question {
+func ask(v *words.Vocabulary, sentence string) question {
 	var all []*token
-	for _, w := range split(text) {
-		for _, part := range w.all() {
+	for _, w := range text.Split(sentence) {
+		for _, part := range w.All() {
 			all = append(all, newToken(v, part))
 		}
 	}

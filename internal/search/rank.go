@@ -1,5 +1,7 @@
 package search
 
+import "github.com/dockgate/dockgate/internal/search/near"
+
 // A ranking is what each entry has of a request.
 type ranking struct {
 	scores []float32
@@ -12,7 +14,7 @@ type ranking struct {
 const exact = 2
 
 func rank(s *snapshot, k kind, r request) ranking {
-	c := &counter{snapshot: s, subject: subjectOfTool, best: make([]float32, s.entries.length), guessed: make(map[string][]nearTerm)}
+	c := &counter{snapshot: s, subject: subjectOfTool, best: make([]float32, s.entries.length), guessed: make(map[string][]near.Match[term])}
 	if k == findsServers {
 		c.subject = subjectOfServer
 	}
@@ -40,7 +42,7 @@ type counter struct {
 	best    []float32
 	touched []int32
 	// guessed are the terms that unknown words may be meant for.
-	guessed map[string][]nearTerm
+	guessed map[string][]near.Match[term]
 }
 
 // maxGuesses bounds the unknown words of a query that are compared with all
@@ -48,10 +50,10 @@ type counter struct {
 const maxGuesses = 16
 
 // guess returns what an unknown word may be meant for.
-func (c *counter) guess(word string) []nearTerm {
+func (c *counter) guess(word string) []near.Match[term] {
 	terms, ok := c.guessed[word]
 	if !ok && len(c.guessed) < maxGuesses {
-		terms = c.near(word)
+		terms = c.spellings.To(word)
 		c.guessed[word] = terms
 	}
 	return terms
@@ -115,8 +117,8 @@ func (c *counter) countParts(parts []question, whole []float32) float64 {
 func (c *counter) countToken(t *token) float64 {
 	worth := c.add(t.term, 1)
 	if worth == 0 {
-		for _, near := range c.guess(t.word) {
-			worth = max(worth, c.keep(near.term, near.match)/near.match)
+		for _, meant := range c.guess(t.word) {
+			worth = max(worth, c.keep(meant.Term, meant.Likely)/meant.Likely)
 		}
 		c.settle()
 	}

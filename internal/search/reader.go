@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dockgate/dockgate/internal/search/near"
+	"github.com/dockgate/dockgate/internal/search/text"
 	"github.com/dockgate/dockgate/internal/search/words"
 )
 
@@ -84,13 +86,13 @@ func newReader(v *words.Vocabulary) *reader {
 
 func (r *reader) readServer(k kind, s *Server) {
 	if k == findsServers {
-		r.read(&entry{server: s.Name, tags: lower(s.Tags), folded: fold(s.Name)}, serverFields(s))
+		r.read(&entry{server: s.Name, tags: lower(s.Tags), folded: text.Fold(s.Name)}, serverFields(s))
 		return
 	}
 	for i := range s.Tools {
 		t := &s.Tools[i]
 		r.read(&entry{
-			server: s.Name, tool: t.Name, disabled: t.Disabled, tags: lower(s.Tags, t.Tags), folded: fold(t.Name),
+			server: s.Name, tool: t.Name, disabled: t.Disabled, tags: lower(s.Tags, t.Tags), folded: text.Fold(t.Name),
 		}, toolFields(s, t))
 	}
 }
@@ -98,8 +100,8 @@ func (r *reader) readServer(k kind, s *Server) {
 func lower(lists ...[]string) []string {
 	var all []string
 	for _, list := range lists {
-		for _, text := range list {
-			all = append(all, strings.ToLower(text))
+		for _, tag := range list {
+			all = append(all, strings.ToLower(tag))
 		}
 	}
 	return all
@@ -122,8 +124,8 @@ func (r *reader) readField(f *field) {
 	r.text = r.text[:0]
 	ends := make([]int, len(f.texts))
 	length := 0
-	for i, text := range f.texts {
-		for run := range runs(text) {
+	for i, said := range f.texts {
+		for run := range text.Runs(said) {
 			for _, w := range r.run(run) {
 				r.text = append(r.text, w)
 				length += len(w.parts)
@@ -143,10 +145,10 @@ func (r *reader) readField(f *field) {
 }
 
 // count adds the weight of each term of a text.
-func (r *reader) count(f *field, text []compound, weight float64) {
+func (r *reader) count(f *field, said []compound, weight float64) {
 	r.phrase = r.phrase[:0]
 	begins := false
-	for _, w := range text {
+	for _, w := range said {
 		for _, t := range w.parts {
 			r.phrase = append(r.phrase, t.token)
 			begins = begins || t.begins
@@ -154,7 +156,7 @@ func (r *reader) count(f *field, text []compound, weight float64) {
 			for _, concept := range t.concepts {
 				r.add(concept, weight)
 			}
-			if f.spelled && len(t.word) >= minSpelling {
+			if f.spelled && len(t.word) >= near.MinLength {
 				r.reading.words[t.word] = t.place
 			}
 		}
@@ -189,17 +191,17 @@ func (r *reader) add(place int32, weight float64) {
 }
 
 // run returns the words of a run of letters.
-func (r *reader) run(text string) []compound {
-	all, ok := r.runs[text]
+func (r *reader) run(written string) []compound {
+	all, ok := r.runs[written]
 	if !ok {
-		for _, w := range splitRun(text) {
-			c := compound{whole: r.token(w.whole)}
-			for _, part := range w.all() {
+		for _, w := range text.SplitRun(written) {
+			c := compound{whole: r.token(w.Whole)}
+			for _, part := range w.All() {
 				c.parts = append(c.parts, r.token(part))
 			}
 			all = append(all, c)
 		}
-		r.runs[text] = all
+		r.runs[written] = all
 	}
 	return all
 }

@@ -1,5 +1,7 @@
 package search
 
+import "github.com/dockgate/dockgate/internal/search/near"
+
 // A posting is an entry that has a term.
 type posting struct {
 	entry int32
@@ -43,7 +45,7 @@ type snapshot struct {
 	// freeLists are the holes.
 	freeLists []int32
 	// spellings are the words of the index as they are written.
-	spellings spellings
+	spellings near.Words[term]
 }
 
 // The parts of the tables: some dozens of keys each in a large index.

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"github.com/dockgate/dockgate/internal/search/text"
 	"github.com/dockgate/dockgate/internal/search/words"
 )
 
@@ -9,9 +10,9 @@ import (
 // index has many, and two words of the same hash cost nothing but a bad hit.
 type term uint64
 
-func hash(start uint64, text string) term {
-	for i := range len(text) {
-		start = (start ^ uint64(text[i])) * 1099511628211
+func hash(start uint64, letters string) term {
+	for i := range len(letters) {
+		start = (start ^ uint64(letters[i])) * 1099511628211
 	}
 	return term(start)
 }
@@ -30,7 +31,7 @@ const gramLength = 4
 // grams returns the terms of the neighbouring letters of a word. A short word
 // has none: it is its own gram.
 func grams(word string) []term {
-	starts := make([]int, 0, maxWord+1)
+	starts := make([]int, 0, text.MaxWord+1)
 	for i := range word {
 		starts = append(starts, i)
 	}
@@ -59,7 +60,7 @@ type token struct {
 }
 
 func newToken(v *words.Vocabulary, word string) *token {
-	t := &token{word: word, stem: words.Stem(word), stop: isStopWord(word), grams: grams(word)}
+	t := &token{word: word, stem: words.Stem(word), stop: text.IsStopWord(word), grams: grams(word)}
 	t.term = stemTerm(t.stem)
 	t.begins = v.Begins(t.stem)
 	if !t.stop {

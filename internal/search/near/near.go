@@ -1,4 +1,10 @@
-package search
+// Package near finds the words that a word may be meant for.
+//
+// It decides which words those are, and how likely: those that begin with it,
+// those that are most of its beginning, and those that are a typing mistake
+// away. It guarantees that a list of words never changes: the next one shares
+// with it what stays the same.
+package near
 
 import (
 	"cmp"
@@ -6,9 +12,11 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/dockgate/dockgate/internal/search/text"
 )
 
-// What a word that no document has is worth if it stands for another.
+// What a word is worth if it stands for another.
 const (
 	beginsWith  = 0.8
 	oneMistake  = 0.7
@@ -19,63 +27,64 @@ const (
 // maxNear bounds the terms that stand for one word.
 const maxNear = 8
 
-// A nearTerm is a term that may be meant by a word, and how likely.
-type nearTerm struct {
-	term  term
-	match float64
+// A Match is a term that may be meant by a word.
+type Match[T Term] struct {
+	Term T
+	// Likely is how likely it is, below 1.
+	Likely float64
 	// text is the word that was found.
 	text string
 }
 
-// near returns the terms that stand for a word which is no term: those that
-// begin with it, those that are most of its beginning, and those that are one
-// typing mistake away, or two in a long word. A mistake is a letter too many,
-// too few, other or exchanged.
-func (s *snapshot) near(asked string) []nearTerm {
+// To returns the terms that may be meant by a word, the likeliest first: those
+// that begin with it, those that are most of its beginning, and those that are
+// one typing mistake away, or two in a long word. A mistake is a letter too
+// many, too few, other or exchanged.
+func (w Words[T]) To(asked string) []Match[T] {
 	letters := []rune(asked)
-	if len(letters) < minSpelling || strings.ContainsFunc(asked, unicode.IsDigit) {
+	if len(letters) < MinLength || strings.ContainsFunc(asked, unicode.IsDigit) {
 		return nil // a number or an identifier is not meant for another
 	}
-	best := make(map[term]nearTerm)
-	add := func(known spelling, match float64) {
-		if best[known.term].match < match {
-			best[known.term] = nearTerm{known.term, match, known.text}
+	best := make(map[T]Match[T])
+	add := func(known word[T], likely float64) {
+		if best[known.term].Likely < likely {
+			best[known.term] = Match[T]{known.term, likely, known.text}
 		}
 	}
-	for known := range s.spellings.from(asked) {
+	for known := range w.from(asked) {
 		if !strings.HasPrefix(known.text, asked) {
 			break
 		}
 		add(known, beginsWith)
 	}
 	for n := max(4, (2*len(letters)+2)/3); n < len(letters); n++ {
-		if known, ok := s.spellings.find(string(letters[:n])); ok {
+		if known, ok := w.find(string(letters[:n])); ok {
 			add(known, isBeginning)
 		}
 	}
-	s.mistyped(letters, func(known spelling, mistakes int) {
+	w.mistyped(letters, func(known word[T], mistakes int) {
 		if mistakes == 1 {
 			add(known, oneMistake)
 		} else {
 			add(known, twoMistakes)
 		}
 	})
-	terms := make([]nearTerm, 0, len(best))
+	terms := make([]Match[T], 0, len(best))
 	for _, t := range best {
 		terms = append(terms, t)
 	}
-	slices.SortFunc(terms, func(a, b nearTerm) int {
-		return cmp.Or(cmp.Compare(b.match, a.match), strings.Compare(a.text, b.text))
+	slices.SortFunc(terms, func(a, b Match[T]) int {
+		return cmp.Or(cmp.Compare(b.Likely, a.Likely), strings.Compare(a.text, b.text))
 	})
 	return terms[:min(maxNear, len(terms))]
 }
 
 // mistyped yields the words that asked may be meant for, with the number of
 // mistakes, which is 1 or 2.
-func (s *snapshot) mistyped(asked []rune, yield func(spelling, int)) {
+func (w Words[T]) mistyped(asked []rune, yield func(word[T], int)) {
 	allowed := 0
 	switch {
-	case len(asked) > maxWord:
+	case len(asked) > text.MaxWord:
 	case len(asked) >= 8:
 		allowed = 2
 	case len(asked) >= 4:
@@ -86,7 +95,7 @@ func (s *snapshot) mistyped(asked []rune, yield func(spelling, int)) {
 	}
 	m := newMeasure(asked, allowed)
 	set := letterSet(string(asked))
-	for _, part := range s.spellings {
+	for _, part := range w {
 		for _, known := range part {
 			off := len(asked) - int(known.length)
 			if off > allowed || -off > allowed || bits.OnesCount32(set^known.letters) > 2*allowed {

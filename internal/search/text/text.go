@@ -1,59 +1,64 @@
-package search
+// Package text splits texts and identifiers into words.
+//
+// It decides what a word is: a run of letters and digits in any writing, with
+// the parts that capitals and digits show; where a writing has no spaces, every
+// two neighbouring letters. It guarantees that no word is longer than [MaxWord],
+// so that a text without spaces costs no more than one with them.
+package text
 
 import (
 	"iter"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
-// A word is a run of letters and digits, in lower case: "getPageHTML" as
+// A Word is a run of letters and digits, in lower case: "getPageHTML" as
 // "getpagehtml" with the parts get, page, html.
-type word struct {
-	whole string
-	// parts are the words that its capitals and digits show; none if there is
+type Word struct {
+	Whole string
+	// Parts are the words that its capitals and digits show; none if there is
 	// only one.
-	parts []string
+	Parts []string
 }
 
-// all returns the parts, or the whole if there are none.
-func (w word) all() []string {
-	if len(w.parts) == 0 {
-		return []string{w.whole}
+// All returns the parts, or the whole if there are none.
+func (w Word) All() []string {
+	if len(w.Parts) == 0 {
+		return []string{w.Whole}
 	}
-	return w.parts
+	return w.Parts
 }
 
-// maxWord bounds the letters of a word; what is longer is cut. A text without
-// spaces must not cost more than one with them.
-const maxWord = 48
+// MaxWord bounds the letters of a word; what is longer is cut.
+const MaxWord = 48
 
-// split returns the words of a text, or of an identifier in any style.
-func split(text string) []word {
-	var words []word
-	for run := range runs(text) {
-		words = append(words, splitRun(run)...)
+// Split returns the words of a text, or of an identifier in any style.
+func Split(text string) []Word {
+	var words []Word
+	for run := range Runs(text) {
+		words = append(words, SplitRun(run)...)
 	}
 	return words
 }
 
-// runs yields the runs of letters and digits of a text.
-func runs(text string) iter.Seq[string] {
+// Runs yields the runs of letters and digits of a text.
+func Runs(text string) iter.Seq[string] {
 	return strings.FieldsFuncSeq(text, func(r rune) bool { return !isLetter(r) })
 }
 
-// splitRun returns the words of a run. Where a writing has no spaces, every two
-// neighbouring letters are a word.
-func splitRun(run string) []word {
-	var words []word
+// SplitRun returns the words of a run.
+func SplitRun(run string) []Word {
+	var words []Word
 	for _, part := range writings(run) {
 		if isSpaceless(part[0]) {
 			words = append(words, pairs(part)...)
 			continue
 		}
-		part = part[:min(len(part), maxWord)]
-		w := word{whole: strings.ToLower(string(part))}
+		part = part[:min(len(part), MaxWord)]
+		w := Word{Whole: strings.ToLower(string(part))}
 		if parts := humps(part); len(parts) > 1 {
-			w.parts = parts
+			w.Parts = parts
 		}
 		words = append(words, w)
 	}
@@ -89,13 +94,13 @@ func writings(run string) [][]rune {
 	return append(parts, letters[start:])
 }
 
-func pairs(letters []rune) []word {
+func pairs(letters []rune) []Word {
 	if len(letters) == 1 {
-		return []word{{whole: string(letters)}}
+		return []Word{{Whole: string(letters)}}
 	}
-	words := make([]word, 0, len(letters)-1)
+	words := make([]Word, 0, len(letters)-1)
 	for i := range len(letters) - 1 {
-		words = append(words, word{whole: string(letters[i : i+2])})
+		words = append(words, Word{Whole: string(letters[i : i+2])})
 	}
 	return words
 }
@@ -118,8 +123,25 @@ func humps(letters []rune) []string {
 	return append(parts, strings.ToLower(string(letters[start:])))
 }
 
-// fold returns the letters and digits of a name in lower case.
-func fold(name string) string {
+// Sentences splits a text at its full stops and the like.
+func Sentences(text string) []string {
+	var all []string
+	start := 0
+	for i, r := range text {
+		if strings.ContainsRune(".!?;\n。！？；", r) {
+			rest := text[i+len(string(r)):]
+			if next, _ := utf8.DecodeRuneInString(rest); r == '.' && rest != "" && isLetter(next) {
+				continue // "example.com" and "3.5" are words
+			}
+			all = append(all, text[start:i])
+			start = len(text) - len(rest)
+		}
+	}
+	return append(all, text[start:])
+}
+
+// Fold returns the letters and digits of a name in lower case.
+func Fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		if isLetter(r) {
 			return unicode.ToLower(r)
@@ -128,9 +150,9 @@ func fold(name string) string {
 	}, name)
 }
 
-// isStopWord reports whether a word says nothing about what is looked for:
+// IsStopWord reports whether a word says nothing about what is looked for:
 // words of grammar, and those that fill requests.
-func isStopWord(word string) bool {
+func IsStopWord(word string) bool {
 	switch word {
 	case "a", "able", "about", "above", "absolutely", "actually", "after", "again", "all", "almost", "along", "already",
 		"also", "although", "always", "am", "among", "an", "and", "another", "any", "anyone", "anything", "are", "around",
