@@ -89,7 +89,29 @@ func TestBadInput(t *testing.T) {
 		{"call of the other era in a session", in, modernCall, 400, -32022},
 		{"call", in, legacyCall, 200, 0},
 		{"params that are a list", in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[1]}`, 200, -32602},
-		{"params missing", in, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, 400, -32600},
+		{"params missing", in, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, 200, -32602},
+		{"params null", in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}`, 200, -32602},
+		{"prompt without params", in, `{"jsonrpc":"2.0","id":1,"method":"prompts/get"}`, 200, -32602},
+		{"resource without a URI", in, `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{}}`, 200, -32602},
+		{"URI that is a number", in, `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":1}}`, 200, -32602},
+		{"subscription without params", in, `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe"}`, 200, -32602},
+		{"completion without a reference", in, `{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"argument":{"name":"a","value":"b"}}}`, 200, -32602},
+		{"completion of a reference that is none", in, `{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"x"},"argument":{"name":"a","value":"b"}}}`, 200, -32602},
+		{"level that is none", in, `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"loud"}}`, 200, -32602},
+		{"cursor that is none", in, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"?"}}`, 200, -32602},
+		{"cursor that is a number", in, `{"jsonrpc":"2.0","id":1,"method":"prompts/list","params":{"cursor":1}}`, 200, -32602},
+		{"second initialize", in, initialize, 200, -32600},
+		{"id of a fraction", in, `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, 400, -32600},
+		{"id too large", in, `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, 400, -32600},
+		{"request that is a notification", in, `{"jsonrpc":"2.0","method":"ping"}`, 400, -32600},
+		{"notification that is a request", in, `{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}`, 400, -32600},
+		{"notification that nobody knows", in, `{"jsonrpc":"2.0","method":"notifications/vendor"}`, 202, 0},
+		{"progress without params", in, `{"jsonrpc":"2.0","method":"notifications/progress"}`, 400, -32600},
+		{"server/discover in a session", in, `{"jsonrpc":"2.0","id":1,"method":"server/discover"}`, 200, -32601},
+		{"listen in a session", in, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{}}}`, 200, -32601},
+		{"initialize without params", nil, `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, 200, -32602},
+		{"initialize with a list", nil, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":[]}`, 200, -32602},
+		{"initialize without a version", nil, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, 200, 0},
 		{"no session", nil, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, 400, -32600},
 		{"no such session", []string{"Mcp-Session-Id", "none"}, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, 404, -32600},
 		{"unknown version", []string{"Mcp-Session-Id", session, "Mcp-Protocol-Version", "1999-01-01"}, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 400, -32600},
@@ -122,6 +144,16 @@ func TestBadInput(t *testing.T) {
 		{"call with a list of capabilities", modernHeaders("tools/call", "Mcp-Name", "one__echo"), strings.ReplaceAll(modernCall, `Capabilities":{}`, `Capabilities":[]`), 400, -32602},
 		{"call of somebody who is a number", modernHeaders("tools/call", "Mcp-Name", "one__echo"), strings.ReplaceAll(modernCall, `Capabilities":{}`, `Capabilities":{},"io.modelcontextprotocol/clientInfo":1`), 400, -32602},
 		{"modern call", modernHeaders("tools/call", "Mcp-Name", "one__echo"), modernCall, 200, 0},
+		{"modern call without params", modernHeaders("tools/call", "Mcp-Name", "one__echo"), `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, 400, -32602},
+		{"modern call with params null", modernHeaders("tools/call", "Mcp-Name", "one__echo"), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}`, 400, -32602},
+		{"modern batch", modernHeaders("tools/list"), `[` + modernList + `]`, 400, -32600},
+		{"modern initialize", modernHeaders("initialize"), `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2026-07-28","capabilities":{},"clientInfo":{"name":"a","version":"1"},` + modernMeta + `}}`, 404, -32601},
+		{"modern listen for nothing said", modernHeaders("subscriptions/listen"), `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{` + modernMeta + `}}`, 400, -32602},
+		{"modern cursor that is none", modernHeaders("tools/list"), strings.Replace(modernList, `"params":{`, `"params":{"cursor":"?",`, 1), 400, -32602},
+		{"modern resource that is none", modernHeaders("resources/read", "Mcp-Name", "x:y"), `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"x:y",` + modernMeta + `}}`, 400, -32602},
+		{"modern prompt that is none", modernHeaders("prompts/get", "Mcp-Name", "none"), `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"none",` + modernMeta + `}}`, 400, -32602},
+		{"modern request state that is none", modernHeaders("tools/call", "Mcp-Name", "one__echo"), strings.Replace(modernCall, `"arguments":{}`, `"arguments":{},"requestState":"x","inputResponses":{}`, 1), 400, -32602},
+		{"modern request state of nobody", modernHeaders("tools/call", "Mcp-Name", "one__echo"), strings.Replace(modernCall, `"arguments":{}`, `"arguments":{},"requestState":"dockgate:x","inputResponses":{}`, 1), 400, -32602},
 		{"unknown modern tool", modernHeaders("tools/call", "Mcp-Name", "none"), strings.ReplaceAll(modernCall, "one__echo", "none"), 400, -32602},
 	}
 	for _, tt := range tests {
@@ -235,6 +267,9 @@ func FuzzMCP(f *testing.F) {
 		front.ServeHTTP(w, r)
 		if w.Code >= 500 {
 			t.Errorf("%s = %d %s", body, w.Code, w.Body)
+		}
+		if strings.Contains(w.Body.String(), `"error":{"code":0,`) {
+			t.Errorf("%s = %d %s, an error without a code", body, w.Code, w.Body)
 		}
 		if w.Code >= 400 && method != http.MethodDelete {
 			if _, code := answerOf(t, w); code == 0 {

@@ -97,7 +97,10 @@ func acceptsBoth(headers []string) bool {
 
 // answer answers a request without the SDK, or returns false.
 func (e *Endpoint) answer(a *answer, r *http.Request, visit *gateway.Visit) bool {
-	if e.Gateway.Cancel(visit) {
+	m := visit.Messages()[0]
+	// A notification that means nothing here gets no answer (JSON-RPC 2.0,
+	// section 4.1); the SDK would refuse it.
+	if e.Gateway.Cancel(visit) || m.Kind() == jsonrpc.Notification && !known(m.Method) {
 		a.WriteHeader(http.StatusAccepted)
 		return true
 	}

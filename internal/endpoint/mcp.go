@@ -197,6 +197,15 @@ func (e *Endpoint) pass(w http.ResponseWriter, r *http.Request, visit *gateway.V
 		refused.write(w)
 		return
 	}
+	if problem := visit.Malformed(); problem != nil && (era == modern || visit.Entered() || r.Header.Get(sessionHeader) == "") {
+		refused := badRequest(problem.Code, problem.Message)
+		refused.id = visitID(visit)
+		if era == legacy && !visit.Batch() {
+			refused.status = http.StatusOK // of any other a legacy client takes its session for ended
+		}
+		refused.write(w)
+		return
+	}
 	a := newAnswer(r.Context(), w, visit, era, stay, e.Limits.KeepAlive)
 	defer a.end()
 	if direct(r, visit, era) && e.answer(a, r, visit) {

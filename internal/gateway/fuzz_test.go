@@ -79,6 +79,9 @@ func FuzzLines(f *testing.F) {
 			if err != nil {
 				t.Fatalf("after %q the ping is not answered: %v; received\n%s", lines, err, received)
 			}
+			if m.Error != nil && m.Error.Code == 0 {
+				t.Errorf("after %q an error without a code: %+v", lines, m)
+			}
 			if m.Kind() == jsonrpc.Response && string(m.ID) == last {
 				break
 			}

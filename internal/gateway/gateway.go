@@ -226,17 +226,18 @@ func (g *Gateway) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			return answer, nil
 		}
 		if err := g.meet(ctx, req); err != nil {
-			return nil, err
+			return nil, wireError(err)
 		}
 		if req, ok := req.(*mcp.SubscriptionsListenRequest); ok {
 			result, err := g.listen(ctx, req, next)
 			return result, wireError(err)
 		}
 		result, err := next(ctx, method, req)
-		if err == nil {
-			g.introduce(ctx, req, result)
+		if err != nil {
+			return nil, wireError(err)
 		}
-		return result, err
+		g.introduce(ctx, req, result)
+		return result, nil
 	}
 }
 
@@ -269,22 +270,29 @@ func (g *Gateway) meet(ctx context.Context, req mcp.Request) error {
 		if err != nil {
 			return err
 		}
+		connection, s := g.sessionOf(req)
+		if connection.InitializeParams() != nil {
+			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the session has begun already: initialize begins one"}
+		}
 		// There is no initialize in later versions. The SDK agrees on an older
 		// one, but would take the client for a modern one all the same.
 		if era.IsModern(req.Params.ProtocolVersion) {
 			req.Params.ProtocolVersion = era.Legacy
 		}
-		_, s := g.sessionOf(req)
 		s.declare(jsonrpc.Lookup(params, "capabilities"))
 	case *mcp.ServerRequest[*mcp.SetLoggingLevelParams]: //nolint:staticcheck // deprecated, and in use
 		level := string(req.Params.Level)
 		if era.Severity(level) < 0 {
-			return wireError(&jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown log level " + level})
+			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown log level " + level}
 		}
 		_, s := g.sessionOf(req)
 		s.mu.Lock()
 		s.level = level
 		s.mu.Unlock()
+	case *mcp.SubscriptionsListenRequest:
+		if !modern(req) {
+			return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "subscriptions/listen is of versions without sessions"}
+		}
 	case *mcp.ServerRequest[*mcp.CancelledParams]:
 		params, err := paramsOf(req)
 		if err != nil {

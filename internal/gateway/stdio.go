@@ -127,6 +127,10 @@ func (s *stdio) Read(ctx context.Context) (sdkjsonrpc.Message, error) {
 			if short := s.short.Load(); short != nil && short.take(next.message) { //nolint:contextcheck // a call is its session's, not the reader's
 				continue
 			}
+			if problem := malformed(next.message); problem != nil {
+				s.answer(next.message.ID, problem.Code, problem.Message)
+				continue
+			}
 			message, err := fromWire(next.message)
 			if err == nil {
 				return message, nil
@@ -152,7 +156,16 @@ func (s *stdio) Write(ctx context.Context, message sdkjsonrpc.Message) error {
 	if body, ok := s.withdraw(wire.Result); ok {
 		wire.Result = body
 	}
+	if wire.Error != nil && wire.Error.Code == jsonrpc.CodeInternalError && !s.introduced() {
+		wire.Error.Code = jsonrpc.CodeInvalidRequest // it asks for something before initialize
+	}
 	return s.writer.Pass(wire)
+}
+
+// introduced reports whether the client has begun its session, or needs none.
+func (s *stdio) introduced() bool {
+	short := s.short.Load()
+	return short != nil && short.to.InitializeParams() != nil
 }
 
 const depositPrefix = `{"dockgate.body":`

@@ -34,6 +34,10 @@ func TestLines(t *testing.T) {
 		{"answer to nothing", []string{`{"jsonrpc":"2.0","id":99,"result":{}}`, `{"jsonrpc":"2.0","id":3,"method":"ping"}`}, []string{`3`}},
 		{"long line", []string{`{"jsonrpc":"2.0","id":4,"method":"ping","params":{"_meta":{"long":"` + long + `"}}}`}, []string{`4`}},
 		{"unknown method", []string{`{"jsonrpc":"2.0","id":5,"method":"no/such"}`}, []string{`5 -32601`}},
+		{"params missing", []string{`{"jsonrpc":"2.0","id":6,"method":"tools/call"}`}, []string{`6 -32602`}},
+		{"page that is none", []string{`{"jsonrpc":"2.0","id":7,"method":"prompts/list","params":{"cursor":"x"}}`}, []string{`7 -32602`}},
+		{"second initialize", []string{hello}, []string{`"hello" -32600`}},
+		{"listen in a session", []string{`{"jsonrpc":"2.0","id":8,"method":"subscriptions/listen","params":{"notifications":{}}}`}, []string{`8 -32601`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -75,6 +79,43 @@ func TestLines(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What comes before a session has begun is refused, and the session can begin.
+func TestLinesBeforeInitialize(t *testing.T) {
+	h := build(t, options{}, nil)
+	in, client := io.Pipe()
+	answers, out := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- h.Serve(context.WithoutCancel(t.Context()), in, out, principal.Local) }()
+	reader := jsonrpc.NewReader(answers, jsonrpc.ReaderOptions{})
+	tests := []struct {
+		line string
+		code int64
+	}{
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, -32600},
+		{`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}`, -32600},
+		{`{"jsonrpc":"2.0","id":3,"method":"initialize"}`, -32602},
+		{`{"jsonrpc":"2.0","id":4,"method":"initialize","params":[]}`, -32602},
+		{`{"jsonrpc":"2.0","id":5,"method":"initialize","params":{"capabilities":1}}`, -32602},
+		{`{"jsonrpc":"2.0","id":6,"method":"ping"}`, 0},
+		{hello, 0},
+	}
+	for _, tt := range tests {
+		said := make(chan struct{})
+		go func() {
+			defer close(said)
+			say(t, client, tt.line)
+		}()
+		m, err := reader.Read()
+		check(t, err)
+		<-said
+		if got := m.Error; (got == nil) != (tt.code == 0) || got != nil && got.Code != tt.code {
+			t.Errorf("answer to %s = %+v, want code %d", tt.line, got, tt.code)
+		}
+	}
+	check(t, client.Close())
+	check(t, <-served)
 }
 
 func say(t *testing.T, client io.Writer, line string) {

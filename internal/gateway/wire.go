@@ -169,11 +169,18 @@ func carried(result mcp.Result) (json.RawMessage, error) {
 	return json.Marshal(result)
 }
 
-// wireError returns a server's own error so that the SDK sends it as it is.
+// wireError returns a server's own error so that the SDK sends it as it is. One
+// of no code is an internal error; the SDK would give it the code zero.
 func wireError(err error) error {
 	var answer *jsonrpc.Error
-	if errors.As(err, &answer) {
+	var wire *sdkjsonrpc.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &answer):
 		return &sdkjsonrpc.Error{Code: answer.Code, Message: answer.Message, Data: answer.Data}
+	case errors.As(err, &wire): // the SDK keeps its code
+		return err
 	}
-	return err
+	return &sdkjsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 }

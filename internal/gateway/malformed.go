@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/dockgate/dockgate/internal/jsonrpc"
+)
+
+// Malformed returns what is wrong with the requests of a Visit, where the SDK
+// would say it with another code than JSON-RPC has for it, or with none.
+func (v *Visit) Malformed() *jsonrpc.Error {
+	for _, m := range v.messages {
+		if problem := malformed(m); problem != nil {
+			return problem
+		}
+	}
+	return nil
+}
+
+// malformed returns what is wrong with the params of a request, see
+// [Visit.Malformed].
+func malformed(m jsonrpc.Message) *jsonrpc.Error {
+	missing := m.Params == nil || string(m.Params) == "null"
+	switch {
+	case m.Kind() != jsonrpc.Request:
+		return nil
+	case missing && needsParams(m.Method):
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the params of " + m.Method + " are missing"}
+	case missing:
+		return nil
+	}
+	switch m.Method {
+	case "initialize":
+		if !decodes[mcp.InitializeParams](m.Params) {
+			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the params of initialize are not those of MCP"}
+		}
+	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
+		switch cursor := jsonrpc.Lookup(m.Params, "cursor"); string(cursor) {
+		case "", "null", `""`:
+		default: // each list is one page
+			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no list has a page with the cursor " + quoted(cursor)}
+		}
+	}
+	return nil
+}
+
+// quoted shortens what a client wrote.
+func quoted(value json.RawMessage) string {
+	const most = 100
+	if len(value) > most {
+		return string(value[:most]) + "…"
+	}
+	return string(value)
+}
+
+// needsParams reports whether requests of a method cannot be without params.
+func needsParams(method string) bool {
+	switch method {
+	case "initialize", "tools/call", "prompts/get", "resources/read", "resources/subscribe",
+		"resources/unsubscribe", "completion/complete", "logging/setLevel", "subscriptions/listen":
+		return true
+	}
+	return false
+}
