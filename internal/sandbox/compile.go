@@ -123,7 +123,7 @@ func Compile(entry catalog.Server, settings map[string]any, image Image, host Ho
 	spec.Secrets = requiredSecrets(entry.Secrets)
 	spec.Mounts = append(spec.Mounts, c.mounts("", entry.Mounts, spec.Mounts)...)
 	spec.Tmpfs = tmpfs(slices.Concat(image.Config.Volumes, entry.Tmpfs), spec.Mounts, cmp.Or(entry.Limits.Tmp, DefaultTmp))
-	if c.owner != "" {
+	if c.ownFiles(); c.owner != "" {
 		spec.User = c.owner
 	}
 	if user := strings.Join(c.expand("user", entry.User), ""); user != "" {
@@ -155,7 +155,7 @@ type compiler struct {
 	entry    catalog.Server
 	values   map[string]any
 	host     Host
-	owner    string // of the first writable mount's source
+	owner    string // of the first writable mount's source, or of the files of secrets
 	problems []Problem
 }
 

@@ -21,6 +21,7 @@ var update = flag.Bool("update", false, "write the golden files")
 // host is a machine with a few folders, some of them links.
 func host() sandbox.Host {
 	paths := map[string]sandbox.HostPath{
+		"/home/ann":             {Real: "/home/ann", Owner: "1000:1000"},
 		"/home/ann/work":        {Real: "/home/ann/work", Owner: "1000:1000"},
 		"/home/ann/notes":       {Real: "/home/ann/notes", Owner: "1001:100"},
 		"/home/ann/keys":        {Real: "/home/ann/.ssh", Owner: "1000:1000"},

@@ -151,6 +151,29 @@ config: {type: object, properties: {url: {type: string}}}
 	}
 }
 
+// Nobody but the person may read a file of credentials, as a rule; so the server
+// that gets one runs as the person, unless its entry says who it is.
+func TestSecretFileOwner(t *testing.T) {
+	remote := host()
+	remote.RemoteEngine = true
+	for _, tt := range []struct {
+		entry string
+		host  sandbox.Host
+		want  string
+	}{
+		{"image: mcp/thing:1\nsecrets: [{name: s, env: KEY}]", host(), "node"},
+		{"image: mcp/thing:1\nsecrets: [{name: s, env: KEY, file: true}]", host(), "1000:1000"},
+		{"image: mcp/thing:1\nsecrets: [{name: s, env: KEY, file: true}]", remote, "node"},
+		{"image: mcp/thing:1\nuser: '5:6'\nsecrets: [{name: s, env: KEY, file: true}]", host(), "5:6"},
+		{"image: mcp/thing:1\nmounts: [{source: /srv/data, target: /data}]\nsecrets: [{name: s, env: KEY, file: true}]", host(), "33:33"},
+	} {
+		spec, err := sandbox.Compile(parse(t, tt.entry), nil, image(), tt.host)
+		if err != nil || spec.User != tt.want {
+			t.Errorf("Compile(%s) runs as %q, %v, want %q", tt.entry, spec.User, err, tt.want)
+		}
+	}
+}
+
 func TestSecretFile(t *testing.T) {
 	h := host()
 	s := sandbox.Secret{Env: "CREDENTIALS", File: true}

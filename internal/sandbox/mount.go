@@ -93,6 +93,17 @@ func (c *compiler) admit(field string, m *Mount) bool {
 	return true
 }
 
+// ownFiles makes the person the user of a server that gets files of credentials:
+// nobody else may read those as a rule, root without capabilities neither.
+func (c *compiler) ownFiles() {
+	if c.owner != "" || c.host.RemoteEngine || !slices.ContainsFunc(c.entry.Secrets, func(s catalog.Secret) bool { return s.File }) {
+		return
+	}
+	if home, err := c.host.Stat(c.host.Home); err == nil {
+		c.owner = home.Owner
+	}
+}
+
 // SecretFile returns the real path of the file that a secret's value names.
 // Credentials lie in folders that are never mounted, so these are not refused
 // here; sockets and what is no file are, and every file on a remote engine. The

@@ -54,6 +54,7 @@ func CompileTools(entry catalog.Server, settings map[string]any, images map[stri
 		Limits: effectiveLimits(entry.Limits), Stop: entry.Timeouts.Stop,
 	}
 	shared := c.mounts("", entry.Mounts, nil)
+	c.ownFiles()
 	owner := c.owner
 	for i, t := range entry.Tools {
 		if t.Run == nil {
