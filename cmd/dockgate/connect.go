@@ -41,9 +41,10 @@ func newConnect(f *flags) *cobra.Command {
 		Short: "Put the gateway into the configuration of an MCP client",
 		Long: `Put an entry for the gateway into the configuration of an MCP client, so that
 the client starts it. Comments, order and formatting of the file stay, and the
-file as it was is kept beside it. Where the entry is already, nothing changes. A
-file that cannot be read is left as it is. Without a client it lists those that
-there are.
+file as it was is kept beside it. Where the entry is already, nothing changes;
+what you have added to it, such as variables or a time limit, stays when it
+changes. A file that cannot be read is left as it is. Without a client it lists
+those that there are.
 
 The entry starts this program with the --state, --config, --catalog, --host and
 --context that are given here or in the environment. With --docker it starts the
@@ -320,6 +321,12 @@ func (f *flags) command(cmd *cobra.Command, own connectFlags, adopted adoption) 
 			return client.Command{}, err
 		}
 		args = append(args, "--catalog", path)
+	}
+	// The client would start a gateway that ends at once, and hide why.
+	for _, path := range append([]string{f.config}, f.catalogs...) {
+		if _, err := os.Stat(path); path != "" && errors.Is(err, os.ErrNotExist) {
+			return client.Command{}, fmt.Errorf("%s: %w", path, os.ErrNotExist)
+		}
 	}
 	return client.Command{Program: program, Args: args, Env: adopted.env}, nil
 }

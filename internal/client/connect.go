@@ -76,7 +76,7 @@ func (c Client) Connect(path string, command Command, move ...string) (Change, e
 	}
 	text := f.text
 	if !has(entry, c.shape.fields(command)) {
-		if text, err = c.put(text, command); err != nil {
+		if text, err = c.renew(text, entry, command); err != nil {
 			return Change{}, c.wrong(path, err)
 		}
 	}

@@ -29,7 +29,11 @@ func (c Client) servers(whole map[string]any) (map[string]any, error) {
 
 // put returns a text with the entry for a command.
 func (c Client) put(text []byte, command Command) ([]byte, error) {
-	fields := c.shape.fields(command)
+	return c.putFields(text, c.shape.fields(command))
+}
+
+// putFields returns a text with an entry of some fields.
+func (c Client) putFields(text []byte, fields []section.Field) ([]byte, error) {
 	if _, err := c.look(text, Entry); err != nil {
 		return nil, err
 	}

@@ -79,6 +79,9 @@ func has(entry any, fields []section.Field) bool {
 		return false
 	}
 	for _, f := range fields {
+		if chosen := found[f.Name]; chosen != nil && ownChoice(f.Name) {
+			continue
+		}
 		if !same(found[f.Name], f.Value) {
 			return false
 		}
