@@ -67,6 +67,19 @@ func (a Abilities) Capabilities() string {
 	return "{" + strings.Join(declared, ",") + "}"
 }
 
+// Forwarded returns the capabilities of a client as a server behind a gateway
+// is told of them: without extensions and tasks, which are not carried.
+func Forwarded(capabilities json.RawMessage) json.RawMessage {
+	if len(capabilities) == 0 || capabilities[0] != '{' {
+		return json.RawMessage("{}")
+	}
+	forwarded, err := without(capabilities, named("extensions", "tasks"))
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return forwarded
+}
+
 // has reports whether a member is there and an object.
 func has(object json.RawMessage, name string) bool {
 	value := jsonrpc.Lookup(object, name)
@@ -154,15 +167,20 @@ func (a Abilities) refuseElicitation(params json.RawMessage) error {
 	if !a.Form && !a.URL {
 		return cannot("elicitation")
 	}
-	switch mode := text(params, "mode"); {
-	case mode == modeURL && !a.URL, mode == "form" && !a.Form, mode == "" && !a.Form:
-		return invalid("the client has not declared elicitation by " + map[bool]string{true: "URL", false: "form"}[mode == modeURL])
-	case mode == modeURL:
+	switch mode := text(params, "mode"); mode {
+	case modeURL:
+		if !a.URL {
+			return invalid("the client has not declared elicitation by URL")
+		}
 		return webOnly(text(params, "url"))
-	case mode != "form" && mode != "":
+	case "form", "": // before modes there were forms alone
+		if !a.Form {
+			return invalid("the client has not declared elicitation by form")
+		}
+		return nil
+	default:
 		return invalid("unknown mode of elicitation: " + mode)
 	}
-	return nil
 }
 
 // webOnly refuses addresses behind which something else than a web page may
@@ -192,9 +210,9 @@ func invalid(problem string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: problem}
 }
 
-// ForSessions returns a question for a client with sessions: an address to be
-// opened has an id there. ForRounds returns one for a client without, which
-// knows no such ids.
+// ForSessions returns the params of a question for a client with sessions, to
+// which an address that is to be opened has an id: the one given, unless the
+// server has set one.
 func ForSessions(method string, params json.RawMessage, id string) (json.RawMessage, error) {
 	if method != Elicit || text(params, "mode") != modeURL || jsonrpc.Lookup(params, elicitationID) != nil {
 		return params, nil
@@ -206,7 +224,8 @@ func ForSessions(method string, params json.RawMessage, id string) (json.RawMess
 	return jsonrpc.With(params, elicitationID, quoted)
 }
 
-// ForRounds is described at [ForSessions].
+// ForRounds returns the params of a question for a client without sessions,
+// which knows no ids of addresses.
 func ForRounds(method string, params json.RawMessage) (json.RawMessage, error) {
 	if method != Elicit {
 		return params, nil

@@ -37,15 +37,11 @@ func ErrorForModern(err error) error {
 // Addresses returns what a legacy server wants the user to open before it
 // takes a call, as inputs for a client without sessions; nil for another error.
 func (a Abilities) Addresses(server string, err error) []Input {
-	var answer *jsonrpc.Error
-	if !errors.As(err, &answer) || answer.Code != codeURLRequired || !a.URL {
+	if !a.URL {
 		return nil
 	}
 	var inputs []Input
-	for wanted, err := range jsonrpc.Elements(jsonrpc.Lookup(answer.Data, "elicitations")) {
-		if err != nil {
-			return nil
-		}
+	for _, wanted := range elicitations(err) {
 		params, err := a.Question(server, Elicit, wanted)
 		if err == nil {
 			params, err = ForRounds(Elicit, params)
@@ -73,21 +69,28 @@ func Accepted(answers json.RawMessage) bool {
 // AddressIDs returns the ids of the addresses that a legacy server wants the
 // user to open before it takes a call; nil for another error.
 func AddressIDs(err error) []string {
-	if err == nil {
-		return nil
-	}
-	var answer *jsonrpc.Error
-	if !errors.As(err, &answer) || answer.Code != codeURLRequired {
-		return nil
-	}
 	var ids []string
-	for wanted, err := range jsonrpc.Elements(jsonrpc.Lookup(answer.Data, "elicitations")) {
-		if err != nil {
-			break
-		}
+	for _, wanted := range elicitations(err) {
 		if id := AddressID(wanted); id != "" {
 			ids = append(ids, id)
 		}
 	}
 	return ids
+}
+
+// elicitations returns the params of what a legacy server wants to ask before
+// it takes a call; nil for another error, and for a list that is none.
+func elicitations(err error) []json.RawMessage {
+	var answer *jsonrpc.Error
+	if !errors.As(err, &answer) || answer.Code != codeURLRequired {
+		return nil
+	}
+	var all []json.RawMessage
+	for wanted, err := range jsonrpc.Elements(jsonrpc.Lookup(answer.Data, "elicitations")) {
+		if err != nil {
+			return nil
+		}
+		all = append(all, wanted)
+	}
+	return all
 }

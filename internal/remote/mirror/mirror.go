@@ -196,19 +196,7 @@ func (p *Parameters) Header(params json.RawMessage) http.Header {
 // lookup follows a path into an object, and returns nil if it leads nowhere.
 func lookup(value json.RawMessage, path []string) json.RawMessage {
 	for _, name := range path {
-		var next json.RawMessage
-		for member, err := range jsonrpc.Members(value) {
-			if err != nil {
-				return nil
-			}
-			if string(member.Name) == name {
-				next = member.Value
-			}
-		}
-		if next == nil {
-			return nil
-		}
-		value = next
+		value = jsonrpc.Lookup(value, name)
 	}
 	return value
 }
