@@ -101,8 +101,8 @@ func (a Abilities) Question(server, method string, params json.RawMessage) (json
 	if len(params) == 0 {
 		params = json.RawMessage("{}")
 	}
-	if Meta(params, metaProgress) != nil {
-		meta, err := without(jsonrpc.Lookup(params, "_meta"), named(metaProgress))
+	if Meta(params, MetaProgress) != nil {
+		meta, err := without(jsonrpc.Lookup(params, "_meta"), named(MetaProgress))
 		if err != nil {
 			return nil, err
 		}

@@ -28,10 +28,11 @@ func IsModern(version string) bool { return version >= Modern }
 const (
 	MetaVersion      = "io.modelcontextprotocol/protocolVersion"
 	MetaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	MetaClient       = "io.modelcontextprotocol/clientInfo"
 	MetaLogLevel     = "io.modelcontextprotocol/logLevel"
-	MetaServer       = "io.modelcontextprotocol/serverInfo"
 	MetaSubscription = "io.modelcontextprotocol/subscriptionId"
-	metaProgress     = "progressToken"
+	MetaProgress     = "progressToken"
+	metaServer       = "io.modelcontextprotocol/serverInfo"
 )
 
 // Meta returns a member of the _meta of params or of a result, or nil.

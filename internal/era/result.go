@@ -34,7 +34,7 @@ func ForLegacy(method string, result json.RawMessage) (json.RawMessage, error) {
 		if string(m.Name) != "_meta" || m.Value[0] != '{' {
 			continue
 		}
-		meta, err := without(m.Value, named(MetaServer))
+		meta, err := without(m.Value, named(metaServer))
 		if err != nil {
 			return nil, err
 		}
@@ -106,9 +106,9 @@ func ForModern(method string, result, server json.RawMessage) (whole json.RawMes
 	}
 	switch {
 	case meta == nil:
-		add("_meta", fmt.Appendf(nil, `{"%s":%s}`, MetaServer, server))
-	case meta[0] == '{' && jsonrpc.Lookup(meta, MetaServer) == nil:
-		if result, err = WithMeta(result, MetaServer, server); err != nil {
+		add("_meta", fmt.Appendf(nil, `{"%s":%s}`, metaServer, server))
+	case meta[0] == '{' && jsonrpc.Lookup(meta, metaServer) == nil:
+		if result, err = WithMeta(result, metaServer, server); err != nil {
 			return nil, false, err
 		}
 	}

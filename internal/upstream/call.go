@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dockgate/dockgate/internal/era"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 )
 
@@ -38,18 +39,20 @@ type answer struct {
 }
 
 // Call sends a request and waits for its result. Params must be an object or
-// nil; they are sent as they are, but the keys of _meta that belong to one
-// hop are dropped and, for a modern server, set anew. The log level and the
-// client capabilities in them are kept for one. An error response is returned as a [*jsonrpc.Error]. If ctx ends
-// first, the server is told, with ctx's cause as the reason, and ctx's error
-// is returned; a call that was never written is just withdrawn. If the conversation ends first, the error
-// is a [*LostError].
+// nil. They are sent as they are, but for the keys of _meta that belong to one
+// hop: those are dropped and, for a modern server, set anew. Such a server gets
+// the log level and the client capabilities that the params name.
 //
-// If progress is set the server is asked for progress, and progress is called
+// An error response is returned as a [*jsonrpc.Error]. If ctx ends first, the
+// server is told, with ctx's cause as the reason, and ctx's error is returned;
+// a call that was never written is just withdrawn. If the conversation ends
+// first, the error is a [*LostError].
+//
+// If progress is set, the server is asked for progress, and progress is called
 // with the params of each notification as the server sent them, in order, by
 // the goroutine of the caller, before Call returns. Their progressToken is
-// ours, for the caller to replace ([jsonrpc.With]). If the consumer is slow the oldest of more
-// than 256 waiting notifications are lost.
+// ours, for the caller to replace ([jsonrpc.With]). If the consumer is slow,
+// the oldest of more than 256 waiting notifications are lost.
 func (s *Session) Call(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
 	return s.call(ctx, method, params, s.declaredByCalls, progress)
 }
@@ -78,7 +81,7 @@ func (s *Session) Notify(method string, params json.RawMessage) error {
 }
 
 // begin queues a request in the form of the given era.
-func (s *Session) begin(era Era, method string, params, capabilities json.RawMessage, progress func(json.RawMessage)) (*call, error) {
+func (s *Session) begin(spoken Era, method string, params, capabilities json.RawMessage, progress func(json.RawMessage)) (*call, error) {
 	if err := s.Err(); err != nil {
 		return nil, &LostError{Err: err}
 	}
@@ -93,7 +96,7 @@ func (s *Session) begin(era Era, method string, params, capabilities json.RawMes
 		c.wake = make(chan struct{}, 1)
 		token = c.id
 	}
-	params, err := s.compose(era, params, capabilities, token)
+	params, err := s.compose(spoken, params, capabilities, token)
 	if err != nil {
 		return nil, err
 	}
@@ -203,16 +206,7 @@ func (s *Session) find(raw json.RawMessage) *call {
 
 // progress queues a progress notification at the call it is for.
 func (s *Session) progress(params json.RawMessage) {
-	var token json.RawMessage
-	for m, err := range jsonrpc.Members(params) {
-		if err != nil {
-			break
-		}
-		if string(m.Name) == "progressToken" {
-			token = m.Value
-		}
-	}
-	c := s.find(token)
+	c := s.find(jsonrpc.Lookup(params, era.MetaProgress))
 	if c == nil || c.report == nil {
 		s.logger.Debug("progress of no call dropped")
 		return
@@ -265,7 +259,7 @@ func (c *call) deliver() {
 func (c *call) end(ctx context.Context, a answer) (json.RawMessage, error) {
 	c.deliver()
 	if a.before != nil {
-		timer := time.NewTimer(barrier)
+		timer := time.NewTimer(noteGrace)
 		defer timer.Stop()
 		select {
 		case <-a.before:

@@ -8,13 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dockgate/dockgate/internal/era"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
-)
-
-// The newest version of each era that is spoken here.
-const (
-	legacyVersion = "2025-11-25"
-	modernVersion = "2026-07-28"
 )
 
 // codeUnsupportedVersion is a modern server's refusal of our version.
@@ -45,7 +40,7 @@ func (s *Session) handshake(ctx context.Context, options Options) error {
 	}
 	timeout := options.ProbeTimeout
 	if timeout <= 0 {
-		timeout = defaultTimeout
+		timeout = defaultProbe
 	}
 	err := s.probe(ctx, timeout)
 	if err != nil && ctx.Err() == nil {
@@ -104,7 +99,7 @@ func (s *Session) probe(ctx context.Context, timeout time.Duration) error {
 // the old half of a place that is just being replaced.
 func speaksModern(refusal error) bool {
 	var version *VersionError
-	return errors.As(refusal, &version) && slices.Contains(version.Offered, modernVersion)
+	return errors.As(refusal, &version) && slices.Contains(version.Offered, era.Modern)
 }
 
 // discoverAgain asks a server once more that refused a version which it speaks
@@ -167,13 +162,13 @@ func (s *Session) discovered(a answer) error {
 	if err := json.Unmarshal(a.message.Result, &result); err != nil {
 		return fmt.Errorf("server/discover: %w", err)
 	}
-	if !slices.Contains(result.Versions, modernVersion) {
+	if !slices.Contains(result.Versions, era.Modern) {
 		return &VersionError{Offered: result.Versions}
 	}
 	s.info = Info{
 		Era:             Modern,
-		Both:            slices.ContainsFunc(result.Versions, func(v string) bool { return v <= legacyVersion }),
-		ProtocolVersion: modernVersion,
+		Both:            slices.ContainsFunc(result.Versions, func(v string) bool { return v <= era.Legacy }),
+		ProtocolVersion: era.Modern,
 		Server:          result.Meta.Server,
 		Capabilities:    capabilities(result.Capabilities),
 		Instructions:    result.Instructions,
@@ -207,7 +202,7 @@ func (s *Session) beginInitialize() (*call, error) {
 		Version      string          `json:"protocolVersion"`
 		Capabilities json.RawMessage `json:"capabilities"`
 		Client       json.RawMessage `json:"clientInfo"`
-	}{legacyVersion, s.declared, s.client})
+	}{era.Legacy, s.declared, s.client})
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
@@ -235,7 +230,7 @@ func (s *Session) initialize(ctx context.Context, c *call) error {
 		return fmt.Errorf("initialize: %w", err)
 	}
 	// Versions are dates; a server may only answer with ours or an older one.
-	if result.Version == "" || result.Version > legacyVersion {
+	if result.Version == "" || result.Version > era.Legacy {
 		return fmt.Errorf("initialize: %w", &VersionError{Offered: []string{result.Version}})
 	}
 	s.info = Info{

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// listenGrace is how long the answer to a subscription is awaited that was
-// given up. A server need not send one.
+// listenGrace is how long Listen waits, once it has given a subscription up, for
+// the server to say that it has ended. A server need not say so.
 const listenGrace = 250 * time.Millisecond
 
 // Listen subscribes to a modern server's notifications, which come to
-// Options.Notify, until the server ends it, or ctx does. Then the server is
-// told, and Listen gives it a moment to say that it has ended: a server may
-// take the end of one subscription for that of the next.
+// Options.Notify, until the server ends the subscription, or ctx ends. Then the
+// server is told, and gets a moment to answer: it may take the end of one
+// subscription for that of the next.
 func (s *Session) Listen(ctx context.Context, params json.RawMessage) error {
 	c, err := s.begin(s.info.Era, "subscriptions/listen", params, s.declaredByCalls, nil)
 	if err != nil {

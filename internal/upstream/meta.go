@@ -5,30 +5,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 
+	"github.com/dockgate/dockgate/internal/era"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
-)
-
-// Keys of _meta that are valid for one hop only (basic, "_meta").
-const (
-	metaVersion      = "io.modelcontextprotocol/protocolVersion"
-	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
-	metaClient       = "io.modelcontextprotocol/clientInfo"
-	metaLogLevel     = "io.modelcontextprotocol/logLevel"
-	metaSubscription = "io.modelcontextprotocol/subscriptionId"
-	metaServer       = "io.modelcontextprotocol/serverInfo"
-	metaProgress     = "progressToken"
 )
 
 // isHop reports whether a key of a caller's _meta must not reach the server.
 // The log level that a caller wants is for a modern server to know.
-func isHop(era Era, key []byte) bool {
+func isHop(spoken Era, key []byte) bool {
 	switch string(key) {
-	case metaVersion, metaCapabilities, metaClient, metaSubscription, metaProgress:
+	case era.MetaVersion, era.MetaCapabilities, era.MetaClient, era.MetaSubscription, era.MetaProgress:
 		return true
-	case metaLogLevel:
-		return era != Modern
+	case era.MetaLogLevel:
+		return spoken != Modern
 	}
 	return false
 }
@@ -44,35 +33,30 @@ func (s *Session) introduce(client Implementation) error {
 			return fmt.Errorf("client capabilities: %w", err)
 		}
 	}
-	s.hopHead = fmt.Appendf(nil, "%q:%q,%q:", metaVersion, modernVersion, metaCapabilities)
-	s.hopTail = fmt.Appendf(nil, ",%q:%s", metaClient, s.client)
+	s.hopHead = fmt.Appendf(nil, "%q:%q,%q:", era.MetaVersion, era.Modern, era.MetaCapabilities)
+	s.hopTail = fmt.Appendf(nil, ",%q:%s", era.MetaClient, s.client)
 	return nil
 }
 
 // capabilitiesIn returns the client capabilities in a _meta, or else those given.
 func capabilitiesIn(meta, otherwise json.RawMessage) json.RawMessage {
-	for m, err := range jsonrpc.Members(meta) {
-		if err != nil {
-			break
-		}
-		if string(m.Name) == metaCapabilities && m.Value[0] == '{' {
-			otherwise = m.Value
-		}
+	if own := jsonrpc.Lookup(meta, era.MetaCapabilities); len(own) > 0 && own[0] == '{' {
+		return own
 	}
 	return otherwise
 }
 
 // own returns our hop keys. Token zero asks for no progress.
-func (s *Session) own(era Era, capabilities json.RawMessage, token int64) []byte {
+func (s *Session) own(spoken Era, capabilities json.RawMessage, token int64) []byte {
 	var own []byte
-	if era == Modern {
+	if spoken == Modern {
 		own = slices.Concat(s.hopHead, capabilities, s.hopTail)
 	}
 	if token != 0 {
 		if len(own) > 0 {
 			own = append(own, ',')
 		}
-		own = strconv.AppendInt(append(own, `"progressToken":`...), token, 10)
+		own = fmt.Appendf(own, "%q:%d", era.MetaProgress, token)
 	}
 	return own
 }
@@ -80,9 +64,9 @@ func (s *Session) own(era Era, capabilities json.RawMessage, token int64) []byte
 // compose returns params for the server: with our hop keys in _meta instead
 // of the caller's, but for the capabilities that a modern server is told of,
 // and everything else as it was written. Token zero asks for no progress.
-func (s *Session) compose(era Era, params, capabilities json.RawMessage, token int64) (json.RawMessage, error) {
+func (s *Session) compose(spoken Era, params, capabilities json.RawMessage, token int64) (json.RawMessage, error) {
 	if len(params) == 0 {
-		own := s.own(era, capabilities, token)
+		own := s.own(spoken, capabilities, token)
 		if len(own) == 0 {
 			return nil, nil
 		}
@@ -100,10 +84,10 @@ func (s *Session) compose(era Era, params, capabilities json.RawMessage, token i
 			metas++
 		}
 	}
-	if era == Modern && meta != nil {
+	if spoken == Modern && meta != nil {
 		capabilities = capabilitiesIn(meta, capabilities)
 	}
-	own := s.own(era, capabilities, token)
+	own := s.own(spoken, capabilities, token)
 	composed := make([]byte, 0, len(params)+len(own)+16)
 	if metas == 0 {
 		if len(own) == 0 {
@@ -136,21 +120,21 @@ func (s *Session) compose(era Era, params, capabilities json.RawMessage, token i
 			composed = append(composed, m.Raw...)
 			continue
 		}
-		composed = appendMeta(append(composed, `"_meta":`...), era, meta, own)
+		composed = appendMeta(append(composed, `"_meta":`...), spoken, meta, own)
 	}
 	return append(composed, '}'), nil
 }
 
 // appendMeta appends a _meta object: the caller's members that may pass, then
 // ours. A _meta that is not an object has none.
-func appendMeta(composed []byte, era Era, meta json.RawMessage, own []byte) []byte {
+func appendMeta(composed []byte, spoken Era, meta json.RawMessage, own []byte) []byte {
 	composed = append(composed, '{')
 	start := len(composed)
 	for m, err := range jsonrpc.Members(meta) {
 		if err != nil {
 			break
 		}
-		if isHop(era, m.Name) {
+		if isHop(spoken, m.Name) {
 			continue
 		}
 		if len(composed) > start {

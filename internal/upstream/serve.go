@@ -49,18 +49,10 @@ func (s *Session) accept(ctx context.Context, m jsonrpc.Message) {
 // revoke ends the context of a request that the server gave up. Its answer is
 // not sent.
 func (s *Session) revoke(params json.RawMessage) {
-	for m, err := range jsonrpc.Members(params) {
-		if err != nil {
-			return
-		}
-		if string(m.Name) != "requestId" {
-			continue
-		}
-		s.mu.Lock()
-		if cancel, ok := s.serving[string(m.Value)]; ok {
-			cancel()
-		}
-		s.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel, ok := s.serving[string(jsonrpc.Lookup(params, "requestId"))]; ok {
+		cancel()
 	}
 }
 

@@ -37,15 +37,22 @@ const (
 
 // Bounds of what one session keeps.
 const (
-	maxServing     = 64      // requests of the server in progress
-	maxControl     = 1024    // queued notifications and answers to the server
-	maxNotes       = 1024    // notifications not yet delivered
-	maxNoteBytes   = 4 << 20 // their params
-	maxEvents      = 256     // progress of one call not yet delivered
-	maxEventBytes  = 1 << 20 // its params
-	barrier        = 100 * time.Millisecond
-	writeGrace     = time.Second
-	defaultTimeout = 3 * time.Second
+	maxServing    = 64      // requests of the server in progress
+	maxControl    = 1024    // queued notifications and answers to the server
+	maxNotes      = 1024    // notifications not yet delivered
+	maxNoteBytes  = 4 << 20 // their params
+	maxEvents     = 256     // progress of one call not yet delivered
+	maxEventBytes = 1 << 20 // its params
+)
+
+const (
+	// defaultProbe is how long the answer to the probe is awaited.
+	defaultProbe = 3 * time.Second
+	// noteGrace is how long an answer waits for the delivery of the notifications
+	// that came before it.
+	noteGrace = 100 * time.Millisecond
+	// writeGrace is how long answers may still arrive once nothing can be written.
+	writeGrace = time.Second
 )
 
 // An Implementation names a program (MCP schema: Implementation).
@@ -346,7 +353,8 @@ func (s *Session) write() {
 				continue
 			}
 			s.unsent(it, err)
-			if invalid := (*jsonrpc.MessageError)(nil); !errors.As(err, &invalid) && broken == nil {
+			var invalid *jsonrpc.MessageError
+			if !errors.As(err, &invalid) && broken == nil {
 				broken = err
 				timer := time.NewTimer(writeGrace)
 				defer timer.Stop()
@@ -358,7 +366,7 @@ func (s *Session) write() {
 
 // unsent answers for a message that could not be written.
 func (s *Session) unsent(it *item, err error) {
-	invalid := (*jsonrpc.MessageError)(nil)
+	var invalid *jsonrpc.MessageError
 	switch {
 	case it.call != nil && errors.As(err, &invalid):
 		s.settle(it.call, answer{err: err})
