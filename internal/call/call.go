@@ -20,7 +20,6 @@ import (
 
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/approval/consent"
-	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/inventory"
@@ -30,10 +29,9 @@ import (
 	"github.com/dockgate/dockgate/internal/upstream"
 )
 
-// DefaultPatience is how long a call without a progress token takes at most:
-// an approval, a pull, a start and the call itself together. Clients give up
-// after 60 s; until then they need an answer that says what goes on.
-const DefaultPatience = 45 * time.Second
+// methodCallTool is the method whose items are tools, which alone are subject to
+// rules and approved by themselves.
+const methodCallTool = "tools/call"
 
 // A Client is who calls, and how to reach them while the call lasts.
 type Client struct {
@@ -97,12 +95,7 @@ type Request struct {
 	told  string    // the capabilities that the server is told of; "" if not decided yet
 }
 
-// A Recorder is the audit record.
-type Recorder interface {
-	Append(audit.Record) error
-}
-
-// Options are what a Caller needs; all but the last six are required.
+// Options are what a Caller needs. What has no default is required.
 type Options struct {
 	Planner *plan.Planner
 	Book    *approval.Book
@@ -150,11 +143,12 @@ func New(o Options) *Caller {
 // Errors: a *jsonrpc.Error is the server's own; *consent.PendingError and
 // *consent.DeniedError say that a person has to act or has refused;
 // *WaitingError that a pull or a start takes longer than clients wait;
-// *PatienceError that the call itself does;
-// *UnknownItemError that the server does not have the item; *DisabledError
-// that the rules disable the tool; *access.DeniedError and *access.RoleError
-// that the caller's role does not have the server; *RecordError that the call was refused, or its answer withheld, because it could not be
-// recorded. Others are the planner's, the engine's and the fleet's.
+// *PatienceError that the call itself does; *UnknownItemError that the server
+// does not have the item; *DisabledError that the rules disable the tool;
+// *access.DeniedError and *access.RoleError that the caller's role does not have
+// the server; *RecordError that the call was refused, or its answer withheld,
+// because it could not be recorded. Others are the planner's, the engine's and
+// the fleet's.
 func (c *Caller) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 	began := time.Now()
 	patient, r, stop := c.patient(ctx, r)
@@ -190,17 +184,6 @@ func (c *Caller) Subscribe(ctx context.Context, r Request) (*fleet.Subscription,
 		return nil, recorded
 	}
 	return subscription, err
-}
-
-// patient returns a context that ends with the client's patience, and the
-// request with that end.
-func (c *Caller) patient(ctx context.Context, r Request) (context.Context, Request, context.CancelFunc) {
-	if r.Waiting != nil {
-		return ctx, r, func() {}
-	}
-	r.until = time.Now().Add(c.Patience)
-	patient, stop := context.WithDeadlineCause(ctx, r.until, &PatienceError{Server: r.Server, Patience: c.Patience})
-	return patient, r, stop
 }
 
 // CallTool makes a tools/call of params that have only a name and arguments.
