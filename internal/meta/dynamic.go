@@ -11,6 +11,7 @@ import (
 	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/catalog"
+	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/tool"
@@ -37,11 +38,11 @@ func (d *Desk) find(ctx context.Context, client call.Client, arguments json.RawM
 	var input struct {
 		Query string `json:"query"`
 	}
-	if err := parse("mcp_find", arguments, &input); err != nil {
+	if err := parse(findServers, arguments, &input); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(input.Query) == "" {
-		return nil, &ArgumentError{Tool: "mcp_find", Problem: "query is empty"}
+		return nil, &ArgumentError{Tool: findServers, Problem: "query is empty"}
 	}
 	active, err := d.Activations.Active(ctx, client.Principal)
 	if err != nil {
@@ -124,10 +125,10 @@ func (d *Desk) add(ctx context.Context, client call.Client, arguments json.RawMe
 		Name   string         `json:"name"`
 		Config map[string]any `json:"config"`
 	}
-	if err := parse("mcp_add", arguments, &input); err != nil {
+	if err := parse(addServer, arguments, &input); err != nil {
 		return nil, err
 	}
-	request := call.Request{Client: client, Server: input.Name, Method: "mcp_add", Arguments: arguments}
+	request := call.Request{Client: client, Server: input.Name, Method: addServer, Arguments: arguments}
 	if d.Caller.MayUse(client.Principal, input.Name) != nil {
 		return nil, d.Caller.Ready(ctx, request) // refused there, and recorded
 	}
@@ -212,7 +213,7 @@ func (d *Desk) remove(ctx context.Context, client call.Client, arguments json.Ra
 	var input struct {
 		Name string `json:"name"`
 	}
-	if err := parse("mcp_remove", arguments, &input); err != nil {
+	if err := parse(removeServer, arguments, &input); err != nil {
 		return nil, err
 	}
 	was, err := d.Activations.Deactivate(ctx, client.Principal, input.Name)
@@ -225,7 +226,7 @@ func (d *Desk) remove(ctx context.Context, client call.Client, arguments json.Ra
 			return nil, err
 		}
 		return nil, &ArgumentError{
-			Tool: "mcp_remove", Problem: fmt.Sprintf("%q is not active; active: %s", input.Name, strings.Join(active, ", ")),
+			Tool: removeServer, Problem: fmt.Sprintf("%q is not active; active: %s", input.Name, strings.Join(active, ", ")),
 		}
 	}
 	d.Planner.Forget(input.Name)
@@ -253,7 +254,7 @@ func (d *Desk) active(ctx context.Context, client call.Client, _ json.RawMessage
 	servers := make([]server, 0, len(names))
 	lines := make([]string, 0, len(names))
 	for _, name := range names {
-		state, _, offer := d.state(ctx, client.Principal, name)
+		state, offer := d.state(ctx, client.Principal, name)
 		servers = append(servers, server{Name: name, State: state, Tools: len(offer.Tools), Stale: offer.Stale})
 		line := fmt.Sprintf("- %s (%s, %d tools", name, state, len(offer.Tools))
 		if offer.Stale != "" {
@@ -266,4 +267,31 @@ func (d *Desk) active(ctx context.Context, client call.Client, _ json.RawMessage
 		text = "Active servers (they start on their first call):\n" + strings.Join(lines, "\n")
 	}
 	return reply(text, map[string]any{"servers": servers})
+}
+
+// state describes an active server in a word, and returns what it offered last.
+func (d *Desk) state(ctx context.Context, who principal.Principal, server string) (string, inventory.Offer) {
+	made, err := d.Planner.Plan(ctx, who, server)
+	var unknown *catalog.UnknownServerError
+	switch {
+	case plan.Unresolved(err):
+		return stateNoImage, inventory.Offer{}
+	case errors.As(err, &unknown):
+		return stateUnknown, inventory.Offer{}
+	case err != nil:
+		return "error: " + err.Error(), inventory.Offer{}
+	}
+	offer, _, err := d.Caller.Offer(ctx, made)
+	if err != nil {
+		d.Logger.WarnContext(ctx, "read offer", "server", server, "err", err)
+	}
+	for _, running := range d.Fleet.Running() {
+		if running.Server == server {
+			return running.State, offer
+		}
+	}
+	if !d.Caller.Approved(made) {
+		return stateApproval, offer
+	}
+	return stateDormant, offer
 }

@@ -1,8 +1,12 @@
 // Package meta is the gateway's own tools: what an agent calls to find
 // servers, to activate them, and to call a tool that is not listed.
 //
-// It decides nothing about rights: a server that an agent activates still
-// waits for a person, and execute_tool goes the way of every call.
+// It decides what an agent finds, and how much of that stands in the text of an
+// answer; nothing about rights: a server that an agent activates still waits for
+// a person, and execute_tool goes the way of every call. It refuses arguments
+// that do not fit the schema of a tool, where that is known. It guarantees that
+// nothing is shown of a server that the caller may not use, and no definition
+// that a server gave a tool before somebody has approved it.
 package meta
 
 import (
@@ -19,7 +23,6 @@ import (
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/fleet"
-	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/plan"
 	"github.com/dockgate/dockgate/internal/principal"
@@ -41,13 +44,18 @@ const (
 	Dynamic Group = "dynamic"
 )
 
-// The names of the meta-tools.
+// The names of the tools.
 const (
 	listServers = "list_mcp_servers"
 	searchTools = "search_tools"
 	listTools   = "list_tools"
 	toolDetails = "get_tool_details"
 	executeTool = "execute_tool"
+
+	findServers  = "mcp_find"
+	addServer    = "mcp_add"
+	removeServer = "mcp_remove"
+	activeServer = "mcp_active"
 )
 
 // A Tool is one of the gateway's own.
@@ -60,10 +68,10 @@ type Tool struct {
 // Tools returns the gateway's own tools, in the order they are listed.
 func Tools() ([]Tool, error) {
 	calls := map[string]Tool{
-		"mcp_find":   {Group: Dynamic, call: (*Desk).find},
-		"mcp_add":    {Group: Dynamic, call: (*Desk).add},
-		"mcp_remove": {Group: Dynamic, call: (*Desk).remove},
-		"mcp_active": {Group: Dynamic, call: (*Desk).active},
+		findServers:  {Group: Dynamic, call: (*Desk).find},
+		addServer:    {Group: Dynamic, call: (*Desk).add},
+		removeServer: {Group: Dynamic, call: (*Desk).remove},
+		activeServer: {Group: Dynamic, call: (*Desk).active},
 		listServers:  {Group: Meta, call: (*Desk).listServers},
 		searchTools:  {Group: Meta, call: (*Desk).searchTools},
 		listTools:    {Group: Meta, call: (*Desk).listTools},
@@ -186,31 +194,4 @@ func reply(text string, structured any) (json.RawMessage, error) {
 		"content":           []any{map[string]string{"type": "text", "text": text}},
 		"structuredContent": structured,
 	})
-}
-
-// state describes an active server in a word, and its plan where there is one.
-func (d *Desk) state(ctx context.Context, who principal.Principal, server string) (string, plan.Plan, inventory.Offer) {
-	made, err := d.Planner.Plan(ctx, who, server)
-	var unknown *catalog.UnknownServerError
-	switch {
-	case plan.Unresolved(err):
-		return "not resolved", plan.Plan{}, inventory.Offer{}
-	case errors.As(err, &unknown):
-		return "not in any catalog", plan.Plan{}, inventory.Offer{}
-	case err != nil:
-		return "error: " + err.Error(), plan.Plan{}, inventory.Offer{}
-	}
-	offer, _, err := d.Caller.Offer(ctx, made)
-	if err != nil {
-		d.Logger.WarnContext(ctx, "read offer", "server", server, "err", err)
-	}
-	for _, running := range d.Fleet.Running() {
-		if running.Server == server {
-			return running.State, made, offer
-		}
-	}
-	if !d.Caller.Approved(made) {
-		return "waits for approval", made, offer
-	}
-	return "dormant", made, offer
 }
