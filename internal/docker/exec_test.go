@@ -58,7 +58,7 @@ func TestExec(t *testing.T) {
 		t.Errorf("Inside(%s) is of %s, want %s", name, image.Pin.Digest, pin.Pin.Digest)
 	}
 	spec := func(command ...string) sandbox.Spec {
-		return sandbox.Spec{Server: "inside", Exec: name, Image: image, Entrypoint: []string{"/probe"}, Command: command, Stop: 500 * time.Millisecond}
+		return sandbox.Spec{Server: "inside", Exec: name, Image: image, Entrypoint: []string{"/probe"}, Command: command, Stop: time.Hour}
 	}
 	p, err := engine.Start(t.Context(), spec(probe.Echo))
 	if err != nil {

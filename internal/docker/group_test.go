@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -152,10 +153,8 @@ func TestHelpersFail(t *testing.T) {
 	c := dockertest.API(t)
 	options := stateOf(t)
 	engine := dockertest.Connect(t, options)
-	never := helper(image, "db", catalog.ReadyHealthy, probe.Deaf)
-	never.Health = &catalog.Health{Test: []string{"CMD-SHELL", "no shell here"}}
 	gone := helper(image, "db", catalog.ReadyHealthy, probe.Exit, "4")
-	gone.Health = never.Health
+	gone.Health = &catalog.Health{Test: []string{"CMD-SHELL", "no shell here"}}
 	missing := helper(image, "db", catalog.ReadyStarted, probe.Deaf)
 	missing.Spec.Image.Pin.Digest = "sha256:" + strings.Repeat("0", 64)
 	tests := []struct {
@@ -164,26 +163,18 @@ func TestHelpersFail(t *testing.T) {
 		want   string
 	}{
 		{"does not complete", helper(image, "db", catalog.ReadyCompleted, probe.Exit, "3"), `its helper "db" exited with code 3: leaving`},
-		{"is too slow", helper(image, "db", catalog.ReadyCompleted, probe.Deaf), `its helper "db" has not completed in time`},
-		{"never works", never, `its helper "db" is not healthy in time`},
 		{"exits", gone, `its helper "db" exited with code 4: leaving`},
 		{"cannot be asked", helper(image, "db", catalog.ReadyHealthy, probe.Deaf), `its helper "db" has no health check`},
 		{"has no image", missing, "no such image"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			defer cancel()
 			spec := dockertest.Spec(image, probe.Echo)
 			tt.helper.Spec.Stop = time.Second
 			spec.Helpers = []sandbox.Helper{helper(image, "first", catalog.ReadyStarted, probe.Deaf), tt.helper}
-			_, err := engine.Start(ctx, spec)
+			_, err := engine.Start(t.Context(), spec)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Start() = %v, want %s", err, tt.want)
-			}
-			var failed *docker.HelperError
-			if strings.Contains(tt.want, "in time") && (!errors.As(err, &failed) || !errors.Is(err, context.DeadlineExceeded)) {
-				t.Errorf("Start() = %v, want a HelperError for the time", err)
 			}
 			if got := standing(t, c, options.State); len(got) > 0 {
 				t.Errorf("after a failed start the engine has %q, want nothing", got)
@@ -201,6 +192,81 @@ func TestHelpersFail(t *testing.T) {
 			t.Errorf("after a failed start the engine has %q, want nothing", got)
 		}
 	})
+}
+
+// A helper that is waited for when the time of the start ends fails it, and
+// nothing is left.
+func TestHelpersAreLate(t *testing.T) {
+	_, image := dockertest.Probe(t)
+	c := dockertest.API(t)
+	options := stateOf(t)
+	engine := dockertest.Connect(t, options)
+	slow := helper(image, "slow", catalog.ReadyCompleted, probe.Deaf)
+	never := helper(image, "never", catalog.ReadyHealthy, probe.Deaf)
+	never.Health = &catalog.Health{Test: []string{"CMD-SHELL", "no shell here"}}
+	for _, tt := range []struct {
+		helper sandbox.Helper
+		want   string
+	}{
+		{slow, `its helper "slow" has not completed in time`},
+		{never, `its helper "never" is not healthy in time`},
+	} {
+		t.Run(tt.helper.Name, func(t *testing.T) {
+			ctx, end := context.WithCancelCause(t.Context())
+			defer end(nil)
+			spec := dockertest.Spec(image, probe.Echo)
+			tt.helper.Spec.Stop, tt.helper.Spec.Server = time.Second, tt.helper.Name
+			spec.Helpers = []sandbox.Helper{helper(image, "first", catalog.ReadyStarted, probe.Deaf), tt.helper}
+			var waiting sync.WaitGroup
+			waiting.Go(func() {
+				// What it writes is kept from when its own start has ended.
+				for line, err := range engine.Logs.Follow(ctx, tt.helper.Name, -1) {
+					if line != "ready" || err != nil {
+						t.Errorf("the helper says %q, %v, want that it is ready", line, err)
+					}
+					if tt.helper.Health != nil {
+						checked(ctx, t, c, engine, tt.helper.Name)
+					}
+					end(context.DeadlineExceeded)
+				}
+			})
+			_, err := engine.Start(ctx, spec)
+			end(nil)
+			waiting.Wait()
+			var failed *docker.HelperError
+			if !errors.As(err, &failed) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Start() = %v, want a HelperError for the time: %s", err, tt.want)
+			}
+			if got := standing(t, c, options.State); len(got) > 0 {
+				t.Errorf("after a failed start the engine has %q, want nothing", got)
+			}
+		})
+	}
+}
+
+// checked waits until the engine has asked once whether the container of a
+// server is healthy.
+func checked(ctx context.Context, t *testing.T, c *client.Client, engine *docker.Engine, server string) {
+	t.Helper()
+	running, err := engine.Running(ctx)
+	at := slices.IndexFunc(running, func(r owner.Container) bool { return r.Server == server })
+	if err != nil || at < 0 {
+		t.Errorf("Running() = %+v, %v, want one of %s", running, err, server)
+		return
+	}
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		found, err := c.ContainerInspect(ctx, running[at].ID, client.ContainerInspectOptions{})
+		if err != nil {
+			t.Errorf("ContainerInspect() = %v", err)
+			return
+		}
+		if health := found.Container.State.Health; health != nil && len(health.Log) > 0 {
+			return
+		}
+		<-ticker.C
+	}
 }
 
 // Without its helper a server ends, and says why.
@@ -221,11 +287,7 @@ func TestHelperEnds(t *testing.T) {
 	if err := engine.Stop(t.Context(), running[at].ID); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-p.Done():
-	case <-time.After(30 * time.Second):
-		t.Fatal("the server goes on without its helper")
-	}
+	<-p.Done()
 	if got := p.Exit().Reason; !strings.Contains(got, `its helper "db"`) {
 		t.Errorf("Exit() = %q, want the helper's end", got)
 	}

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -113,9 +112,7 @@ func KilledGateway(t *testing.T, o owner.Options, spec sandbox.Spec) string {
 // Goes waits until the container is gone.
 func Goes(t *testing.T, c *client.Client, id string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	wait := c.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+	wait := c.ContainerWait(t.Context(), id, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
 	select {
 	case <-wait.Result:
 	case err := <-wait.Error:

@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -53,8 +52,7 @@ func Probe(t *testing.T) (v1.Image, sandbox.Image) {
 }
 
 func buildProbe(engine *docker.Engine, c *client.Client) (v1.Image, sandbox.Image, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
+	ctx := context.Background()
 	binary := filepath.Join(fixture.dir, "probe")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w -buildid=", "-o", binary, "github.com/dockgate/dockgate/internal/docker/dockertest/testdata/probe")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
