@@ -15,6 +15,7 @@ import (
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/catalog/launch"
 	"github.com/dockgate/dockgate/internal/catalog/source"
+	"github.com/dockgate/dockgate/internal/catalog/spelling"
 	"github.com/dockgate/dockgate/internal/daemon"
 	"github.com/dockgate/dockgate/internal/setup"
 )
@@ -90,7 +91,7 @@ said. Adding runs nothing and approves nothing.` + exits,
 			}
 			err = out.print(cmd, sources, func() error { return printSources(cmd, sources) })
 			if err == nil && !slices.ContainsFunc(sources, func(s importedSource) bool { return !s.Missing }) {
-				err = &noSourceError{inside: options.Outside != nil && options.Outside.Home == ""}
+				err = &noSourceError{named: args, inside: options.Outside != nil && options.Outside.Home == ""}
 			}
 			return errors.Join(err, unread)
 		},
@@ -102,6 +103,7 @@ said. Adding runs nothing and approves nothing.` + exits,
 
 // A noSourceError says that there is nothing to import.
 type noSourceError struct {
+	named  []string
 	inside bool // a container that does not see the home folder
 }
 
@@ -109,6 +111,11 @@ func (e *noSourceError) Error() string { return "none of the sources is there" }
 
 // Hint says how to see more, where more could be seen.
 func (e *noSourceError) Hint() string {
+	if len(e.named) == 1 {
+		if meant, ok := spelling.Meant(e.named[0], sourceTypes()); ok && meant != e.named[0] {
+			return "did you mean: dockgate import " + meant
+		}
+	}
 	if !e.inside {
 		return ""
 	}

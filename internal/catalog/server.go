@@ -201,12 +201,15 @@ const (
 )
 
 // String returns what is run, in short: "npx @scope/package@1.2", and where it
-// comes from if that is not the usual place.
+// comes from if that is not the usual place; of a file "node FILE".
 func (p Program) String() string {
-	what := p.File
-	if what == "" {
-		what = p.Package
+	if p.File != "" && p.Runtime == UVX {
+		return "python " + p.File
 	}
+	if p.File != "" {
+		return "node " + p.File
+	}
+	what := p.Package
 	if p.Version != "" {
 		what += "@" + p.Version
 	}

@@ -82,6 +82,11 @@ func (s shape) common(entry map[string]any) map[string]any {
 			made[ours] = value
 		}
 	}
+	for _, theirs := range []string{"serverUrl", "httpUrl"} { // Windsurf's, and the Gemini CLI's
+		if made["url"] == nil && made[theirs] != nil {
+			made["url"] = made[theirs]
+		}
+	}
 	switch command := made["command"].(type) {
 	case []any: // with its arguments
 		if len(command) > 0 {

@@ -109,6 +109,14 @@ func TestServers(t *testing.T) {
 			"codex", "[mcp_servers.s]\nurl = \"https://example.com\"\nhttp_headers = {A = \"b\"}",
 			map[string]any{"url": "https://example.com", "headers": env, "http_headers": env},
 		},
+		{
+			"windsurf", `{"mcpServers": {"s": {"serverUrl": "https://example.com"}}}`,
+			map[string]any{"url": "https://example.com", "serverUrl": "https://example.com"},
+		},
+		{
+			"gemini", `{"mcpServers": {"s": {"httpUrl": "https://example.com"}}}`,
+			map[string]any{"url": "https://example.com", "httpUrl": "https://example.com"},
+		},
 	}
 	for _, tt := range tests {
 		path := filepath.Join(t.TempDir(), "config")

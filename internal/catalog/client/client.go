@@ -141,7 +141,7 @@ func (p *parser) readInputs(field string, n *yaml.Node) {
 
 // A server is an entry of a configuration.
 type server struct {
-	kind, command, cwd, url, serverURL, description string
+	kind, command, cwd, url, serverURL, httpURL, description string
 
 	args     []string
 	env      []catalog.Variable
@@ -154,7 +154,7 @@ func (p *parser) server(r *document.Reader, name string, line int, n *yaml.Node)
 	r.Loose(map[string]document.Read{
 		"type": r.Optional(r.Text(&s.kind)), "command": r.Optional(r.Text(&s.command)), "args": r.Optional(r.Texts(&s.args)),
 		"env": variables(r, &s.env), "cwd": r.Optional(r.Text(&s.cwd)), "url": r.Optional(r.Text(&s.url)),
-		"serverUrl": r.Optional(r.Text(&s.serverURL)), "headers": variables(r, &s.headers), "disabled": r.Optional(r.Boolean(&s.disabled)),
+		"serverUrl": r.Optional(r.Text(&s.serverURL)), "httpUrl": r.Optional(r.Text(&s.httpURL)), "headers": variables(r, &s.headers), "disabled": r.Optional(r.Boolean(&s.disabled)),
 		"description": r.Optional(r.Text(&s.description)),
 	})("", n)
 	if r.BadAsWhole() {
@@ -162,6 +162,9 @@ func (p *parser) server(r *document.Reader, name string, line int, n *yaml.Node)
 	}
 	if s.url == "" {
 		s.url = s.serverURL
+	}
+	if s.httpURL != "" { // the Gemini CLI's, where url is the older transport
+		s.url, s.kind = s.httpURL, "http"
 	}
 	entry := Named(name)
 	entry.Description, entry.Origin = s.description, p.file.Origin
@@ -176,8 +179,9 @@ func (p *parser) server(r *document.Reader, name string, line int, n *yaml.Node)
 	case s.command != "":
 		entry = launch.Entry(entry, command, p.around)
 	case len(r.Problems) == 0:
-		r.Report(&yaml.Node{Line: line}, "", "needs a command or a url")
-		return
+		// Clients pass over such an entry, and the others are no worse for it.
+		entry.Unsupported = "names neither a command nor a url"
+		entry.Network, entry.Isolation = catalog.Network{Mode: catalog.NetworkNone}, catalog.Shared
 	default:
 		return
 	}

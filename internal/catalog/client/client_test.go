@@ -56,6 +56,25 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// An entry that clients pass over keeps no other from being read.
+func TestEmptyEntry(t *testing.T) {
+	file, err := client.Parse(catalog.Origin{Catalog: "mcp.json"}, []byte(`{"mcpServers": {"empty": {"args": []}, "git": {"command": "uvx", "args": ["a"]}, "gem": {"httpUrl": "https://example.com/sse"}}}`), around())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, s := range file.Servers {
+		got[s.Name] = string(s.Runs()) + " " + s.Unsupported
+		if s.Remote != nil {
+			got[s.Name] += s.Remote.Transport
+		}
+	}
+	want := map[string]string{"empty": "unsupported names neither a command nor a url", "git": "program ", "gem": "remote streamable-http"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Parse (-want +got):\n%s", diff)
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	_, err := client.Parse(catalog.Origin{Catalog: "mistakes.json"}, read(t, "mistakes.json"), around())
 	catalogtest.Mistakes(t, "testdata/mistakes.golden", err)
@@ -90,7 +109,7 @@ func TestProjects(t *testing.T) {
 	for _, s := range file.Servers {
 		got = append(got, s.Name+" "+s.Program.String())
 	}
-	if diff := cmp.Diff([]string{"mine uvx a", "here npx /work/project/x.js"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"mine uvx a", "here node /work/project/x.js"}, got); diff != "" {
 		t.Errorf("Parse (-want +got):\n%s", diff)
 	}
 }
