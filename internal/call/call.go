@@ -150,6 +150,13 @@ func New(o Options) *Caller {
 // because it could not be recorded. Others are the planner's, the engine's and
 // the fleet's.
 func (c *Caller) Do(ctx context.Context, r Request) (json.RawMessage, error) {
+	return c.pass(ctx, r, c.exchange)
+}
+
+// pass passes a request on to its server, if it may have it, and records both
+// that and how it ended. Send gets a context that ends with the client's
+// patience.
+func (c *Caller) pass(ctx context.Context, r Request, send func(context.Context, fleet.Order, Request) (json.RawMessage, error)) (json.RawMessage, error) {
 	began := time.Now()
 	patient, r, stop := c.patient(ctx, r)
 	defer stop()
@@ -158,7 +165,7 @@ func (c *Caller) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 	if err := cmp.Or(c.decided(r, order, err), err); err != nil {
 		return nil, err
 	}
-	result, err := c.exchange(patient, order, r)
+	result, err := send(patient, order, r)
 	err = impatient(patient, err)
 	if err := c.answered(r, result, err, time.Since(began)); err != nil {
 		return nil, err
@@ -169,21 +176,16 @@ func (c *Caller) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 // Subscribe subscribes to a resource: Item is its URI. It goes the way of
 // every call, and its errors are those of [Caller.Do].
 func (c *Caller) Subscribe(ctx context.Context, r Request) (*fleet.Subscription, error) {
-	began := time.Now()
-	patient, r, stop := c.patient(ctx, r)
-	defer stop()
-	order, hold, err := c.admit(ctx, patient, r)
-	defer hold.Release()
-	if err := cmp.Or(c.decided(r, order, err), err); err != nil {
+	var subscription *fleet.Subscription
+	_, err := c.pass(ctx, r, func(ctx context.Context, order fleet.Order, r Request) (_ json.RawMessage, err error) {
+		subscription, err = c.Fleet.Subscribe(ctx, order, r.Item)
+		return nil, err
+	})
+	if err != nil {
+		subscription.Close(context.WithoutCancel(ctx)) // it was made, but not recorded
 		return nil, err
 	}
-	subscription, err := c.Fleet.Subscribe(patient, order, r.Item)
-	err = impatient(patient, err)
-	if recorded := c.answered(r, nil, err, time.Since(began)); recorded != nil {
-		subscription.Close(context.WithoutCancel(ctx))
-		return nil, recorded
-	}
-	return subscription, err
+	return subscription, nil
 }
 
 // CallTool makes a tools/call of params that have only a name and arguments.
