@@ -15,24 +15,16 @@ import (
 	"github.com/dockgate/dockgate/internal/policy"
 )
 
-// The configuration as others publish it, and servers in each form.
-const seeded = `
-discovery:
-  enabled: true
-  cache: {enabled: true, ttl: 3600}
-  sources:
-    - {type: docker-mcp, path: ~/.docker/mcp-servers.json}
-    - {type: windsurf}
-    - {type: custom, path: ./mcp-servers.yaml}
-  servers:
-    - name: github
-      description: GitHub API integration
-      connection: {type: stdio, command: npx, args: [-y, '@modelcontextprotocol/server-github']}
-    - name: notes
-      image: registry.example.com/mine:2
-  toolRules:
-    - {pattern: ['*github*', '/issue/'], enabled: true, tags: [github]}
-`
+// published is the configuration as others publish it, with servers in each
+// form.
+func published(tb testing.TB) string {
+	tb.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "published.yaml"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(text)
+}
 
 const mb = 1 << 20
 

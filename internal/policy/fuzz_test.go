@@ -16,7 +16,8 @@ import (
 	"github.com/dockgate/dockgate/internal/rules"
 )
 
-func configSeeds() []string {
+func configSeeds(tb testing.TB) []string {
+	tb.Helper()
 	return []string{
 		"",
 		"catalogs: [a.yaml]\nexpose: [meta, direct]\nprefix: none\napproval: {mode: pinned, wait: 25s, scripted: true}\n",
@@ -32,7 +33,7 @@ func configSeeds() []string {
 		"http: {url: 'https://a.example/mcp'}\naccess: {default_role: owner, issuers: [{name: a, url: 'https://b.example', scopes: [{scope: x, role: owner}]}]}\n",
 		"roles: &a {reader: *a}\naccess: {issuers: &b [*b]}\n",
 		"roles:\naccess:\n",
-		seeded,
+		published(tb),
 		"discovery: {servers: &a {x: *a}, sources: [{type: vscode}], cache: {ttl: 1h}}\n",
 		"discovery: {servers: [{name: a, image: b}, {name: b, connection: {url: 'https://x.example'}}], enabled: false}\n",
 		"discovery: {sources: &s [*s]}\nlimits: &l {memory: 1GB, pids: *l}\n",
@@ -42,7 +43,7 @@ func configSeeds() []string {
 // FuzzLoadConfig holds that a configuration is refused in words about its
 // file, or has no value that nothing can run with.
 func FuzzLoadConfig(f *testing.F) {
-	for _, text := range configSeeds() {
+	for _, text := range configSeeds(f) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -74,7 +75,7 @@ func FuzzLoadConfig(f *testing.F) {
 // FuzzProject holds that a project's file is refused in words about it, or
 // says nothing that a project cannot say.
 func FuzzProject(f *testing.F) {
-	for _, text := range configSeeds() {
+	for _, text := range configSeeds(f) {
 		f.Add(text)
 	}
 	f.Add("expose: [meta]\nanticipate: false\nquotas: {max_running: 1}\n")

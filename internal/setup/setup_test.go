@@ -18,25 +18,6 @@ import (
 	"github.com/dockgate/dockgate/internal/setup"
 )
 
-// The configuration as others publish it, and servers in each form.
-const seeded = `
-discovery:
-  enabled: true
-  cache: {enabled: true, ttl: 3600}
-  sources:
-    - {type: docker-mcp, path: ~/.docker/mcp-servers.json}
-    - {type: windsurf}
-    - {type: custom, path: ./mcp-servers.yaml}
-  servers:
-    - name: github
-      description: GitHub API integration
-      connection: {type: stdio, command: npx, args: [-y, '@modelcontextprotocol/server-github']}
-    - name: notes
-      image: registry.example.com/mine:2
-  toolRules:
-    - {pattern: ['*github*', '/issue/'], enabled: true, tags: [github]}
-`
-
 // inputs are those of a user without a configuration, who names one catalog.
 func inputs(t *testing.T) setup.Inputs {
 	t.Helper()
@@ -89,7 +70,11 @@ func TestSources(t *testing.T) {
 		`{"mcpServers": {"files": {"command": "docker", "args": ["run", "-i", "mcp/filesystem"]}, "github": {"command": "docker", "args": ["run", "-i", "x/github"]}}}`)
 	write(t, filepath.Join(in.Dir, "user", "mcp-servers.yaml"),
 		"servers:\n  jira: {name: Jira, connection: {type: stdio, command: uvx, args: [mcp-jira]}, tools: [{name: create_ticket, description: Create a ticket}]}\n")
-	s := read(t, configured(t, in, seeded))
+	published, err := os.ReadFile("../policy/testdata/published.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := read(t, configured(t, in, string(published)))
 	type place struct {
 		Type    string
 		Found   bool
