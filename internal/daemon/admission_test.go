@@ -8,6 +8,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/access"
 	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/daemon/daemontest"
 	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/tool"
@@ -16,7 +17,7 @@ import (
 // What a role says holds for its callers, narrowed by the project as
 // everybody's is.
 func TestShares(t *testing.T) {
-	o := options(t)
+	o := daemontest.Options(t, entries)
 	config, err := policy.ParseConfig("config.yaml", []byte(`
 quotas: {max_running: 4, max_call: 1m}
 access: {default_role: reader, local_role: owner}

@@ -20,6 +20,7 @@ import (
 	"github.com/dockgate/dockgate/internal/access/accesstest"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/daemon/daemontest"
 	"github.com/dockgate/dockgate/internal/login"
 	"github.com/dockgate/dockgate/internal/principal"
 )
@@ -57,9 +58,9 @@ func tracker(t *testing.T, d *daemon.Daemon, issuer *accesstest.Issuer) string {
 
 // A person logs the gateway in to a remote server; then callers use it.
 func TestLogin(t *testing.T) {
-	o := options(t)
+	o := daemontest.Options(t, entries)
 	issuer := accesstest.NewIssuer(t)
-	first := open(t, o)
+	first := daemontest.Open(t, o)
 	url := tracker(t, first, issuer)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -68,7 +69,7 @@ func TestLogin(t *testing.T) {
 	if err := os.WriteFile(o.Config.Catalogs[0], []byte(entries), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := open(t, o)
+	d := daemontest.Open(t, o)
 	consent := func(ctx context.Context, address string) error {
 		_, err := issuer.Consent(ctx, address)
 		return err

@@ -23,6 +23,7 @@ import (
 	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/daemon"
+	"github.com/dockgate/dockgate/internal/daemon/daemontest"
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/presence"
@@ -94,7 +95,7 @@ func newReloading(t *testing.T, content string) *reloading {
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	r.url = server.URL
 
-	o := options(t)
+	o := daemontest.Options(t, entries)
 	o.Config.Catalogs = nil
 	o.Logger = slog.New(tale{slog.DiscardHandler, r.said})
 	r.file = filepath.Join(o.Dir, "user", "config.yaml")
@@ -105,7 +106,7 @@ func newReloading(t *testing.T, content string) *reloading {
 	if o.Config, err = o.Load(); err != nil {
 		t.Fatal(err)
 	}
-	r.Daemon = open(t, o)
+	r.Daemon = daemontest.Open(t, o)
 	ctx, cancel := context.WithCancel(t.Context())
 	in, out := io.Pipe()
 	var done sync.WaitGroup
@@ -265,7 +266,7 @@ func TestAskReload(t *testing.T) {
 	if o.Config, err = o.Load(); err != nil {
 		t.Fatal(err)
 	}
-	other := open(t, o)
+	other := daemontest.Open(t, o)
 	met := func(asked string, err error) presence.Presence {
 		t.Helper()
 		if err != nil {
@@ -334,7 +335,7 @@ func TestCacheOff(t *testing.T) {
 	if o.Config, err = o.Load(); err != nil {
 		t.Fatal(err)
 	}
-	first := open(t, o)
+	first := daemontest.Open(t, o)
 	if err := first.Audit.Open(); err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +346,7 @@ func TestCacheOff(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	stock, err := open(t, o).Desk.Stock(t.Context(), principal.Local, "web")
+	stock, err := daemontest.Open(t, o).Desk.Stock(t.Context(), principal.Local, "web")
 	if err != nil || stock.Listed || len(stock.Items) != 2 {
 		t.Errorf("Stock = listed %v, %d tools, %v, want the approved ones alone", stock.Listed, len(stock.Items), err)
 	}
@@ -387,7 +388,7 @@ func TestRemoteTTL(t *testing.T) {
 }
 
 func TestReloadFixed(t *testing.T) {
-	if _, err := open(t, options(t)).Reload(t.Context()); !errors.Is(err, daemon.ErrFixed) {
+	if _, err := daemontest.Open(t, daemontest.Options(t, entries)).Reload(t.Context()); !errors.Is(err, daemon.ErrFixed) {
 		t.Errorf("Reload() = %v, want ErrFixed", err)
 	}
 }

@@ -3,7 +3,6 @@ package daemon_test
 import (
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,12 +14,10 @@ import (
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/daemon"
-	"github.com/dockgate/dockgate/internal/docker/reach"
+	"github.com/dockgate/dockgate/internal/daemon/daemontest"
 	"github.com/dockgate/dockgate/internal/plan"
-	"github.com/dockgate/dockgate/internal/policy"
 	"github.com/dockgate/dockgate/internal/principal"
 	"github.com/dockgate/dockgate/internal/sandbox"
-	"github.com/dockgate/dockgate/internal/setup"
 	"github.com/dockgate/dockgate/internal/store"
 )
 
@@ -41,28 +38,6 @@ servers:
     unsupported: it is away
 `
 
-// options are those of a daemon whose engine is never asked, with the entries
-// above as a catalog.
-func options(t *testing.T) daemon.Options {
-	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "catalog.yaml")
-	if err := os.WriteFile(file, []byte(entries), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return daemon.Options{
-		Inputs: setup.Inputs{
-			Config: policy.Config{Catalogs: []string{file}},
-			Home:   filepath.Join(dir, "home"),
-			Dir:    dir,
-			Env:    func(string) (string, bool) { return "", false },
-		},
-		State:  filepath.Join(dir, "state"),
-		Engine: reach.Options{Host: "unix://" + filepath.Join(dir, "no.sock")},
-		Logger: slog.New(slog.DiscardHandler),
-	}
-}
-
 func write(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -71,20 +46,6 @@ func write(t *testing.T, path, content string) {
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func open(t *testing.T, o daemon.Options) *daemon.Daemon {
-	t.Helper()
-	d, err := daemon.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
 }
 
 // pulled makes the image of the notes known, as if it had been pulled.
@@ -126,7 +87,7 @@ func kinds(t *testing.T, state string) []string {
 
 // finding returns what is said of a subject.
 func TestConfigure(t *testing.T) {
-	d := open(t, options(t))
+	d := daemontest.Open(t, daemontest.Options(t, entries))
 	dir := t.TempDir()
 	pulled(t, d, "sha256:"+strings.Repeat("1", 64))
 	steps := []struct {
@@ -178,7 +139,7 @@ func TestConfigure(t *testing.T) {
 }
 
 func TestConfigureRefuses(t *testing.T) {
-	d := open(t, options(t))
+	d := daemontest.Open(t, daemontest.Options(t, entries))
 	var unknown *catalog.UnknownServerError
 	if _, err := d.Configure(t.Context(), principal.Local, "nots", nil); !errors.As(err, &unknown) {
 		t.Errorf("Configure(nots) = %v, want that it is unknown", err)
@@ -193,7 +154,7 @@ func TestConfigureRefuses(t *testing.T) {
 }
 
 func TestDeactivate(t *testing.T) {
-	d := open(t, options(t))
+	d := daemontest.Open(t, daemontest.Options(t, entries))
 	var inactive *daemon.InactiveError
 	if err := d.Deactivate(t.Context(), principal.Local, "notes"); !errors.As(err, &inactive) {
 		t.Errorf("Deactivate(inactive) = %v, want that it is not active", err)
@@ -214,7 +175,7 @@ func TestDeactivate(t *testing.T) {
 }
 
 func TestStandingAndAsk(t *testing.T) {
-	d := open(t, options(t))
+	d := daemontest.Open(t, daemontest.Options(t, entries))
 	dir := t.TempDir()
 	standing := func(server string, wantActive bool, want daemon.State) {
 		t.Helper()
@@ -277,8 +238,8 @@ func TestStandingAndAsk(t *testing.T) {
 
 // Looking leaves no trace in the record, deciding does.
 func TestRecord(t *testing.T) {
-	o := options(t)
-	d := open(t, o)
+	o := daemontest.Options(t, entries)
+	d := daemontest.Open(t, o)
 	pulled(t, d, "sha256:"+strings.Repeat("1", 64))
 	if _, err := d.Configure(t.Context(), principal.Local, "notes", []string{"dirs=" + t.TempDir()}); err != nil {
 		t.Fatal(err)
@@ -309,10 +270,10 @@ func TestRecord(t *testing.T) {
 
 // What the quotas say holds for plans, in the folder of the project too.
 func TestPlanWithinQuotas(t *testing.T) {
-	o := options(t)
+	o := daemontest.Options(t, entries)
 	o.Config.Limits.PIDs = 7
 	write(t, filepath.Join(o.Dir, ".dockgate", "mcp-limits.yaml"), "quotas: {max_memory_per_mcp: 100MB}")
-	d := open(t, o)
+	d := daemontest.Open(t, o)
 	pulled(t, d, "sha256:"+strings.Repeat("1", 64))
 	if _, err := d.Configure(t.Context(), principal.Local, "notes", []string{"dirs=" + t.TempDir()}); err != nil {
 		t.Fatal(err)
@@ -323,7 +284,7 @@ func TestPlanWithinQuotas(t *testing.T) {
 	}
 	write(t, o.Config.Catalogs[0], strings.Replace(entries, "    config:\n", "    limits: {memory: 2GB}\n    config:\n", 1))
 	o.State = filepath.Join(t.TempDir(), "state")
-	d = open(t, o)
+	d = daemontest.Open(t, o)
 	pulled(t, d, "sha256:"+strings.Repeat("1", 64))
 	var tooMuch *plan.MemoryError
 	_, err = d.Configure(t.Context(), principal.Local, "notes", []string{"dirs=" + t.TempDir()})

@@ -10,12 +10,13 @@ import (
 
 	"github.com/dockgate/dockgate/internal/access"
 	"github.com/dockgate/dockgate/internal/access/accesstest"
+	"github.com/dockgate/dockgate/internal/daemon/daemontest"
 	"github.com/dockgate/dockgate/internal/doctor"
 	"github.com/dockgate/dockgate/internal/policy"
 )
 
 func TestExamineCallers(t *testing.T) {
-	o := options(t)
+	o := daemontest.Options(t, noServers)
 	examine := func(text string) (got []string) {
 		t.Helper()
 		config, err := policy.ParseConfig("config.yaml", []byte(text))
@@ -36,7 +37,7 @@ func TestExamineCallers(t *testing.T) {
 	if got := examine(""); got != nil {
 		t.Errorf("a gateway without callers: %q, want nothing", got)
 	}
-	d := open(t, o)
+	d := daemontest.Open(t, o)
 	for name, role := range map[string]string{"good": "", "old": ""} {
 		expires := time.Time{}
 		if name == "old" {

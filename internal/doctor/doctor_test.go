@@ -2,7 +2,6 @@ package doctor_test
 
 import (
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,46 +9,11 @@ import (
 
 	"github.com/dockgate/dockgate/internal/audit"
 	"github.com/dockgate/dockgate/internal/daemon"
-	"github.com/dockgate/dockgate/internal/docker/reach"
+	"github.com/dockgate/dockgate/internal/daemon/daemontest"
 	"github.com/dockgate/dockgate/internal/doctor"
-	"github.com/dockgate/dockgate/internal/policy"
-	"github.com/dockgate/dockgate/internal/setup"
 )
 
-// options are those of a daemon whose engine is never asked.
-func options(t *testing.T) daemon.Options {
-	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "catalog.yaml")
-	if err := os.WriteFile(file, []byte("version: 1\nservers: {}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return daemon.Options{
-		Inputs: setup.Inputs{
-			Config: policy.Config{Catalogs: []string{file}},
-			Home:   filepath.Join(dir, "home"),
-			Dir:    dir,
-			Env:    func(string) (string, bool) { return "", false },
-		},
-		State:  filepath.Join(dir, "state"),
-		Engine: reach.Options{Host: "unix://" + filepath.Join(dir, "no.sock")},
-		Logger: slog.New(slog.DiscardHandler),
-	}
-}
-
-func open(t *testing.T, o daemon.Options) *daemon.Daemon {
-	t.Helper()
-	d, err := daemon.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
-}
+const noServers = "version: 1\nservers: {}\n"
 
 func finding(t *testing.T, findings []doctor.Finding, subject string) doctor.Finding {
 	t.Helper()
@@ -63,8 +27,8 @@ func finding(t *testing.T, findings []doctor.Finding, subject string) doctor.Fin
 }
 
 func TestExamine(t *testing.T) {
-	o := options(t)
-	d := open(t, o)
+	o := daemontest.Options(t, noServers)
+	d := daemontest.Open(t, o)
 	if err := d.Audit.Append(audit.Record{Kind: audit.KindStart, Server: "notes"}); err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +52,8 @@ func TestExamine(t *testing.T) {
 }
 
 func TestExamineBroken(t *testing.T) {
-	o := options(t)
-	d := open(t, o)
+	o := daemontest.Options(t, noServers)
+	d := daemontest.Open(t, o)
 	if err := d.Audit.Append(audit.Record{Kind: audit.KindStart, Server: "notes"}); err != nil {
 		t.Fatal(err)
 	}
