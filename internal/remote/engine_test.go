@@ -3,7 +3,6 @@ package remote_test
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"os"
 	"slices"
@@ -16,8 +15,8 @@ import (
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/dockertest"
 	"github.com/dockgate/dockgate/internal/docker/owner"
-	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/remote"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/upstream"
@@ -27,29 +26,8 @@ import (
 // the relay and of the server of these tests.
 func engine(t *testing.T) (e *docker.Engine, relay, web sandbox.Image) {
 	t.Helper()
-	e, err := docker.Connect(t.Context(), owner.Options{
-		Options: reach.Options{Host: os.Getenv("DOCKER_HOST"), ConfigDir: t.TempDir()},
-		State:   "test-" + strings.ToLower(rand.Text()), Dir: t.TempDir(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Errorf("Engine.Close() = %v", err)
-		}
-	})
-	image := func(ref string) sandbox.Image {
-		resolved, err := e.Resolve(t.Context(), ref, nil)
-		if err != nil && os.Getenv("TEST_ENGINE") == "require" {
-			t.Fatalf("image %s: %v; run: make images", ref, err)
-		}
-		if err != nil {
-			t.Skipf("image %s: %v; run: make images", ref, err)
-		}
-		return resolved.Image
-	}
-	return e, image("dockgate/relay"), image("dockgate-test/web")
+	e = dockertest.Connect(t, owner.Options{})
+	return e, dockertest.Image(t, e, "dockgate/relay"), dockertest.Image(t, e, "dockgate-test/web")
 }
 
 // webSpec is a server on a port, without any network.

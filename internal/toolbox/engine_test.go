@@ -2,18 +2,16 @@ package toolbox_test
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/docker"
+	"github.com/dockgate/dockgate/internal/docker/dockertest"
 	"github.com/dockgate/dockgate/internal/docker/owner"
-	"github.com/dockgate/dockgate/internal/docker/reach"
 	"github.com/dockgate/dockgate/internal/sandbox"
 	"github.com/dockgate/dockgate/internal/toolbox"
 )
@@ -33,30 +31,13 @@ servers:
 // box starts a server of tools on the real engine.
 func box(t *testing.T) (*docker.Engine, sandbox.Process) {
 	t.Helper()
-	e, err := docker.Connect(t.Context(), owner.Options{
-		Options: reach.Options{Host: os.Getenv("DOCKER_HOST"), ConfigDir: t.TempDir()},
-		State:   "test-" + strings.ToLower(rand.Text()), Dir: t.TempDir(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Errorf("Engine.Close() = %v", err)
-		}
-	})
-	image, err := e.Resolve(t.Context(), "dockgate-test/node", nil)
-	if err != nil && os.Getenv("TEST_ENGINE") == "require" {
-		t.Fatalf("image: %v; run: make images", err)
-	}
-	if err != nil {
-		t.Skipf("image: %v; run: make images", err)
-	}
+	e := dockertest.Connect(t, owner.Options{})
+	image := dockertest.Image(t, e, "dockgate-test/node")
 	file, err := catalog.Parse(catalog.Origin{Catalog: "test", Kind: catalog.User}, []byte(scripts))
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec, err := sandbox.CompileTools(file.Servers[0], nil, map[string]sandbox.Image{"dockgate-test/node": image.Image}, sandbox.Host{})
+	spec, err := sandbox.CompileTools(file.Servers[0], nil, map[string]sandbox.Image{"dockgate-test/node": image}, sandbox.Host{})
 	if err != nil {
 		t.Fatal(err)
 	}
