@@ -99,7 +99,7 @@ func listCatalog(cmd *cobra.Command, d *daemon.Daemon, out output) error {
 		if listed.Active {
 			mark = "yes"
 		}
-		rows = append(rows, []string{listed.Name, mark, listed.standing(), listed.Origin.Catalog, shorten(listed.Description, 60)})
+		rows = append(rows, []string{listed.Name, mark, listed.standing(), homely(listed.Origin.Catalog, d.Home), shorten(listed.Description, 60)})
 	}
 	return out.print(cmd, servers, func() error {
 		header := []string{"NAME", "ACTIVE", "STATE", "CATALOG", "DESCRIPTION"}

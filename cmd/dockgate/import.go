@@ -306,6 +306,9 @@ func (i imported) text() string {
 	for _, m := range i.Mounts {
 		line("mount:", m)
 	}
+	for _, h := range i.Helpers {
+		line("helper:", h)
+	}
 	if len(i.Secrets) > 0 {
 		line("secrets:", strings.Join(i.Secrets, ", "))
 	}

@@ -22,6 +22,8 @@ type reported struct {
 	Network string       `json:"network"`
 	Mounts  []string     `json:"mounts,omitempty"`
 	Secrets []string     `json:"secrets,omitempty"`
+	// Helpers are the containers that run beside it.
+	Helpers []string `json:"helpers,omitempty"`
 	// Login is who the person logs in to, and the command that does.
 	Login string `json:"login,omitempty"`
 	// NotYet says why it cannot be run, if it cannot.
@@ -108,6 +110,7 @@ func examine(s catalog.Server) reported {
 		r.Secrets = append(r.Secrets, secret.Variable())
 	}
 	for _, h := range s.Helpers {
+		r.Helpers = append(r.Helpers, h.Name+", "+h.Image)
 		for _, m := range h.Mounts {
 			r.Mounts = append(r.Mounts, h.Name+": "+mounted(m))
 		}
@@ -167,12 +170,28 @@ func becomes(s catalog.Server) string {
 	return s.Unsupported
 }
 
+// rows are the lines of an entry in the table: what there are several of stands
+// one below the other, so that one server's list makes no column wide for all.
+func (r reported) rows() [][]string {
+	networks := strings.SplitAfter(r.Network, ", ")
+	lists := [][]string{{r.Name}, {string(r.Kind)}, networks, r.Mounts, r.Secrets, {shorten(r.Source, 60)}}
+	var rows [][]string
+	for i := range max(1, len(networks), len(r.Mounts), len(r.Secrets)) {
+		row := make([]string, len(lists))
+		for column, list := range lists {
+			if i < len(list) {
+				row[column] = strings.TrimRight(list[i], " ")
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
 func (s summary) write(cmd *cobra.Command) error {
 	rows := make([][]string, 0, len(s.Entries))
 	for _, r := range s.Entries {
-		rows = append(rows, []string{
-			r.Name, string(r.Kind), r.Network, strings.Join(r.Mounts, ", "), strings.Join(r.Secrets, ", "), shorten(r.Source, 60),
-		})
+		rows = append(rows, r.rows()...)
 	}
 	if err := writeTable(cmd.OutOrStdout(), []string{"NAME", "KIND", "NETWORK", "MOUNTS", "SECRETS", "SOURCE"}, rows); err != nil {
 		return err
@@ -186,6 +205,9 @@ func (s summary) write(cmd *cobra.Command) error {
 	}
 	var remarks strings.Builder
 	for _, r := range s.Entries {
+		if r.NotYet != "" {
+			fmt.Fprintln(&remarks, clean(r.NotYet))
+		}
 		for _, remark := range r.Remarks {
 			fmt.Fprintf(&remarks, "remark on %s: %s\n", clean(r.Name), clean(remark))
 		}
