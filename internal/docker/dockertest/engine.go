@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/rand"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +73,12 @@ func API(t *testing.T) *client.Client {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// Of returns what a sweep has removed of one state folder. Of others it may have
+// removed what tests of other packages have left there to expire.
+func Of(state string, swept []owner.Swept) []owner.Swept {
+	return slices.DeleteFunc(slices.Clone(swept), func(s owner.Swept) bool { return s.State != state })
 }
 
 // Left returns what names the containers that an engine has for its state

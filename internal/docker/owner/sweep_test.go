@@ -69,7 +69,7 @@ func TestSweepSparesTheLiving(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, engine := range []*docker.Engine{one, other} {
-		if swept, err := engine.Sweep(t.Context()); err != nil || len(swept) > 0 {
+		if swept, err := engine.Sweep(t.Context()); err != nil || len(dockertest.Of(options.State, swept)) > 0 {
 			t.Errorf("Sweep() = %+v, %v, want nothing", swept, err)
 		}
 	}
@@ -177,7 +177,7 @@ func TestSweepByLabels(t *testing.T) {
 			t.Errorf("Sweep() = %+v, want %+v among them", swept, want)
 		}
 	}
-	if again, err := engine.Sweep(t.Context()); err != nil || len(again) > 0 {
+	if again, err := engine.Sweep(t.Context()); err != nil || len(dockertest.Of(state, again)) > 0 {
 		t.Errorf("Sweep() again = %+v, %v, want nothing", again, err)
 	}
 }
