@@ -87,6 +87,10 @@ type Visitor struct {
 	digest Digest
 }
 
+// Renewable reports whether the caller may come back as the same principal when
+// the credential has expired: issuers give out others, for a short while each.
+func (v Visitor) Renewable() bool { return v.digest == (Digest{}) }
+
 // Authenticate lets the sender of a request in, and takes the token off the
 // request, so that nothing behind can pass it on. Its errors are of type
 // [*RefusedError], but for ctx's.

@@ -57,7 +57,10 @@ func (e *Endpoint) serveMCP(w http.ResponseWriter, r *http.Request) {
 	ctx, stop := e.Access.Watch(r.Context(), visitor)
 	defer stop()
 	if !listens(visit) {
-		visit.Begun = e.host(visitor, stay)
+		visit.Begun, visit.Watch = stay.begin, e.watch(visitor, stay)
+		if !visitor.Renewable() {
+			visit.WatchParked = visit.Watch
+		}
 		e.pass(w, r.WithContext(ctx), visit, stay)
 		return
 	}

@@ -1,12 +1,18 @@
 package endpoint_test
 
 import (
+	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/dockgate/dockgate/internal/endpoint"
+	"github.com/dockgate/dockgate/internal/gateway/gatewaytest"
+	"github.com/dockgate/dockgate/internal/sandbox/sandboxtest"
 )
 
 const (
@@ -76,6 +82,27 @@ func TestRevokedAbandonedCalls(t *testing.T) {
 			within(t, server.cancelled, "the cancellation at the server")
 		})
 	}
+}
+
+// So does one that waits for what its caller was asked.
+func TestRevokedParkedCall(t *testing.T) {
+	asked := make(chan struct{})
+	server := gatewaytest.SDKServerWith(mcp.ServerOptions{SupportedProtocolVersions: []string{"2025-11-25"}}, func(s *mcp.Server) {
+		s.AddTool(&mcp.Tool{Name: "echo", InputSchema: json.RawMessage(`{"type":"object"}`)},
+			func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				defer close(asked)
+				// Its own context: it is to hear what the gateway says.
+				_, err := req.Session.Elicit(context.Background(), &mcp.ElicitParams{Message: "Your name?", RequestedSchema: json.RawMessage(`{"type":"object"}`)})
+				return nil, err
+			})
+	})
+	f := open(t, options{locked: true}, map[string]sandboxtest.Server{"test/one": server})
+	headers := append(modernHeaders("tools/call", "Mcp-Name", "one__echo"), "Authorization", "Bearer "+f.token(t, "ann"))
+	if w := post(t, f, asking(`{}`, ""), headers...); state(t, w) == "" {
+		t.Fatalf("call of a tool that asks = %d %s, want its question", w.Code, w.Body)
+	}
+	check(t, f.store.DeleteToken(t.Context(), "ann"))
+	within(t, asked, "the answer to the server that asked")
 }
 
 // So do streams that only wait for news.

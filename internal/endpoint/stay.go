@@ -77,19 +77,17 @@ func (s *stay) settle() {
 	s.taken = now
 }
 
-// host returns what the gateway does with each call of a request: the call is
-// counted, and given up when its caller may not use the gateway any more,
-// whether the HTTP request is still open or not.
+// watch returns what gives a call up when its caller may not use the gateway
+// any more, whether its HTTP request is still open or not.
 //
 //nolint:contextcheck // a call can outlive its HTTP request
-func (e *Endpoint) host(visitor access.Visitor, s *stay) func(giveUp func()) (ended func()) {
+func (e *Endpoint) watch(visitor access.Visitor, s *stay) func(giveUp func()) (stop func()) {
 	return func(giveUp func()) func() {
-		left := s.begin()
 		watched, stop := e.Access.Watch(context.Background(), visitor)
 		unhook := context.AfterFunc(watched, func() {
 			s.denied.Store(denial(watched)) // before there can be an answer that says it was given up
 			giveUp()
 		})
-		return func() { unhook(); stop(); left() }
+		return func() { unhook(); stop() }
 	}
 }

@@ -48,18 +48,32 @@ func (g *Gateway) during(ctx context.Context, method string, req mcp.Request) (c
 	return ctx, func() { cancel(); <-watched; over() }
 }
 
-// begin tells of a request that begins, see [Visit.Begun].
+// begin tells of a request that begins, and watches it: see [Visit.Begun] and
+// [Visit.Watch].
 func (v *Visit) begin(giveUp func()) (ended func()) {
 	if v == nil {
 		return func() {}
 	}
 	v.mu.Lock()
-	begun := v.Begun
+	begun, watch := v.Begun, v.Watch
 	v.mu.Unlock()
-	if begun == nil {
+	left := func() {}
+	if begun != nil {
+		left = begun()
+	}
+	if watch == nil {
+		return left
+	}
+	stop := watch(giveUp)
+	return func() { stop(); left() }
+}
+
+// watchParked is [Visit.WatchParked].
+func (v *Visit) watchParked(giveUp func()) (stop func()) {
+	if v == nil || v.WatchParked == nil {
 		return func() {}
 	}
-	return begun(giveUp)
+	return v.WatchParked(giveUp)
 }
 
 // errand returns the one of a request that the SDK has read, or nil.

@@ -113,6 +113,7 @@ func (g *Gateway) park(ctx context.Context, req mcp.Request, e exchange) (mcp.Re
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(s.ended, cancel)() //nolint:contextcheck // it ends the call with the session
+		defer visitOf(req).watchParked(cancel)()
 		return e.do(ctx, client)
 	})
 	return g.attend(ctx, e, p)

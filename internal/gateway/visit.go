@@ -32,10 +32,15 @@ type Visit struct {
 	// Timeout is how long a session that the request begins may be unused; zero
 	// is for ever.
 	Timeout time.Duration
-	// Begun, if not nil, is told of each request that begins to be answered, and
-	// may give it up later; what it returns is called when that has ended. Both
-	// can be after the HTTP request.
-	Begun func(giveUp func()) (ended func())
+	// Begun, if not nil, is told of each request that begins to be answered; what
+	// it returns is called when that has ended. Both can be after the HTTP request.
+	Begun func() (ended func())
+	// Watch, if not nil, calls giveUp when the caller may not use the gateway any
+	// more, unless stop is called before.
+	Watch func(giveUp func()) (stop func())
+	// WatchParked is Watch for a call that waits for an answer, which comes with
+	// another request; nil if that may have another credential.
+	WatchParked func(giveUp func()) (stop func())
 
 	messages []jsonrpc.Message
 	batch    bool
@@ -183,7 +188,7 @@ func (v *Visit) Release() {
 		v.session = nil
 	}
 	if len(v.messages) == 1 && v.messages[0].Method == "initialize" {
-		v.body, v.messages, v.deposits, v.Begun = nil, nil, nil, nil
+		v.body, v.messages, v.deposits, v.Begun, v.Watch, v.WatchParked = nil, nil, nil, nil, nil, nil
 	}
 }
 
