@@ -42,7 +42,7 @@ type Client struct {
 	// Call names the call where no session does: each may be another program's.
 	Call string
 	// Modern says that the client uses the generation of the protocol without
-	// sessions, and Rounds that it answers for itself what a server of that
+	// sessions. Rounds says that it answers by itself what a server of that
 	// generation asks before it has a result.
 	Modern, Rounds bool
 	// Capabilities and LogLevel are what a server of that generation is told of
@@ -109,19 +109,18 @@ type Options struct {
 	// is [DefaultPatience].
 	Patience time.Duration
 	// MaxCall is how long any call takes at most, once its server has it; zero
-	// is no such bound.
+	// means no bound.
 	MaxCall time.Duration
-	// Rules returns the tool rules of now for a caller; nil is that there are
-	// none.
+	// Rules returns the tool rules that hold for a caller now; nil means none.
 	Rules func(who principal.Principal) rules.Rules
-	// Permit refuses a server that a caller's role does not have; nil permits
-	// all.
+	// Permit refuses a server that a caller's role does not have; nil refuses
+	// none.
 	Permit func(who principal.Principal, server string) error
 	// Approver reports whether a caller may answer, through their client, what a
-	// person is asked about a server; nil is that everybody may.
+	// person is asked about a server; nil means that everybody may.
 	Approver func(who principal.Principal) bool
 	// Bound returns the quota of a caller, and what takes the place of MaxCall;
-	// nil is that of everybody.
+	// nil means that nobody has bounds of their own.
 	Bound func(who principal.Principal) (fleet.Quota, time.Duration)
 }
 
@@ -258,8 +257,8 @@ func (c *Caller) Failing(ctx context.Context, who principal.Principal, made plan
 	return c.Fleet.Rested(c.order(ctx, Request{Client: Client{Principal: who}, Server: made.Entry.Name}, made))
 }
 
-// admit brings a call to the point where the server may have it. If it had to
-// be started it is held, until the call is made.
+// admit brings a call to the point where the server may have it. If the server
+// had to be started, hold keeps it from being stopped until the call is made.
 func (c *Caller) admit(ctx, patient context.Context, r Request) (order fleet.Order, hold *fleet.Hold, err error) {
 	if !r.Principal.Known() {
 		return order, nil, ErrNobody
@@ -308,7 +307,7 @@ func (c *Caller) present(ctx context.Context, r Request) (plan.Plan, error) {
 	return c.Planner.Plan(ctx, r.Principal, r.Server)
 }
 
-// order is what the fleet gets.
+// order describes a call to the fleet.
 func (c *Caller) order(ctx context.Context, r Request, made plan.Plan) fleet.Order {
 	if r.told == "" {
 		r.told = c.told(ctx, r, made)

@@ -61,6 +61,8 @@ func (c *Caller) exchange(ctx context.Context, order fleet.Order, r Request) (js
 	return nil, fmt.Errorf("server %q asked for input %d times without a result", r.Server, maxRounds)
 }
 
+// shaped returns the result of a modern server in the form of the client's
+// generation.
 func (r Request) shaped(result json.RawMessage) (json.RawMessage, error) {
 	if r.Modern {
 		return result, nil

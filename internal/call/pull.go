@@ -51,15 +51,15 @@ func pulled(server string, p plan.Progress) string {
 
 // pulls are the pulls under way. The zero value is empty.
 type pulls struct {
-	mu     sync.Mutex
-	closed bool
-	each   map[pullKey]*pull
-	all    sync.WaitGroup
+	mu      sync.Mutex
+	closed  bool
+	each    map[pullKey]*pull
+	running sync.WaitGroup
 }
 
 type pullKey struct{ who, server string }
 
-// A pull is one, whoever waits for it. Each who waits reads its progress, so
+// A pull is shared by all who wait for it. Each reads its progress alone, so
 // that one who is slow delays nobody.
 type pull struct {
 	cancel context.CancelCauseFunc
@@ -73,40 +73,40 @@ type pull struct {
 
 // join returns the pull of that key, which it starts if there is none. The pull
 // outlives ctx.
-func (all *pulls) join(ctx context.Context, key pullKey, prepare func(context.Context, func(plan.Progress)) error) (*pull, error) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if all.closed {
+func (ps *pulls) join(ctx context.Context, key pullKey, prepare func(context.Context, func(plan.Progress)) error) (*pull, error) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.closed {
 		return nil, fleet.ErrClosed
 	}
-	if p := all.each[key]; p != nil {
+	if p := ps.each[key]; p != nil {
 		return p, nil
 	}
-	if all.each == nil {
-		all.each = make(map[pullKey]*pull)
+	if ps.each == nil {
+		ps.each = make(map[pullKey]*pull)
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &pull{cancel: cancel, done: make(chan struct{}), changed: make(chan struct{})}
-	all.each[key] = p
-	all.all.Go(func() {
+	ps.each[key] = p
+	ps.running.Go(func() {
 		defer cancel(nil)
 		limited, stop := context.WithTimeoutCause(ctx, pullLimit, errPullLimit)
 		defer stop()
-		p.err = prepare(limited, func(progress plan.Progress) { all.report(p, progress) })
+		p.err = prepare(limited, func(progress plan.Progress) { ps.report(p, progress) })
 		if p.err != nil && limited.Err() != nil {
 			p.err = context.Cause(limited)
 		}
-		all.mu.Lock()
-		delete(all.each, key)
-		all.mu.Unlock()
+		ps.mu.Lock()
+		delete(ps.each, key)
+		ps.mu.Unlock()
 		close(p.done)
 	})
 	return p, nil
 }
 
-func (all *pulls) report(p *pull, progress plan.Progress) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
+func (ps *pulls) report(p *pull, progress plan.Progress) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
 	if progress != p.last {
 		p.last = progress
 		close(p.changed)
@@ -115,18 +115,18 @@ func (all *pulls) report(p *pull, progress plan.Progress) {
 }
 
 // progress returns how far a pull is, and what is closed when that changes.
-func (all *pulls) progress(p *pull) (plan.Progress, <-chan struct{}) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
+func (ps *pulls) progress(p *pull) (plan.Progress, <-chan struct{}) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
 	return p.last, p.changed
 }
 
-func (all *pulls) close() {
-	all.mu.Lock()
-	all.closed = true
-	for _, p := range all.each {
+func (ps *pulls) close() {
+	ps.mu.Lock()
+	ps.closed = true
+	for _, p := range ps.each {
 		p.cancel(fleet.ErrClosed)
 	}
-	all.mu.Unlock()
-	all.all.Wait()
+	ps.mu.Unlock()
+	ps.running.Wait()
 }

@@ -29,7 +29,7 @@ func (c *Caller) decided(r Request, order fleet.Order, err error) error {
 	} else {
 		record.Detail["image"] = order.Spec.Image.Pin.Digest
 	}
-	return c.append(record, refused)
+	return c.write(record, refused)
 }
 
 // denies reports that a person, a rule or a role said no.
@@ -56,9 +56,10 @@ func (c *Caller) answered(r Request, result []byte, err error, took time.Duratio
 		record.Outcome = "failed"
 		record.Detail["reason"] = cut(err.Error())
 	}
-	return c.append(record, withheld)
+	return c.write(record, withheld)
 }
 
+// entry begins the record of a request.
 func entry(r Request, kind audit.Kind) audit.Record {
 	return audit.Record{
 		Kind: kind, Session: r.Session, Principal: r.Principal.ID, Server: cut(r.Server), Tool: cut(r.Item),
@@ -67,10 +68,11 @@ func entry(r Request, kind audit.Kind) audit.Record {
 	}
 }
 
-// recordable is how much of a text that others wrote goes into a record, in
-// bytes: a record has a limit, and one that is too long is refused.
+// recordable is how long a text that others wrote may be in a record, in bytes.
+// A record that is too long is refused.
 const recordable = 1 << 10
 
+// cut returns as much of a text as goes into a record.
 func cut(text string) string {
 	if len(text) <= recordable {
 		return text
@@ -78,7 +80,9 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:recordable], "") + "…"
 }
 
-func (c *Caller) append(record audit.Record, done consequence) error {
+// write writes a record. If that fails, the call is refused, or its answer
+// withheld.
+func (c *Caller) write(record audit.Record, done consequence) error {
 	if err := c.Record.Append(record); err != nil {
 		c.Logger.Error("audit record failed", "server", record.Server, "err", err)
 		return &RecordError{Err: err, Withheld: done == withheld}

@@ -38,7 +38,7 @@ func (c *Caller) Decide(who principal.Principal, server string, definition tool.
 	return c.rules(who).Decide(server, definition)
 }
 
-// rules are those of now.
+// rules returns the rules that hold for a caller now.
 func (c *Caller) rules(who principal.Principal) rules.Rules {
 	if c.Rules == nil {
 		return rules.Rules{}
@@ -97,6 +97,7 @@ func (c *Caller) enabled(ctx context.Context, r Request, made plan.Plan) (confir
 	return why[len(why)-1], nil
 }
 
+// allowed refuses a call of a tool that the rules disable.
 func allowed(set rules.Rules, r Request, definition tool.Definition) error {
 	if set.Decide(r.Server, definition).Enabled() {
 		return nil

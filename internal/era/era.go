@@ -81,6 +81,7 @@ func without(object json.RawMessage, drop func(jsonrpc.Member) bool) (json.RawMe
 	return append(kept, '}'), nil
 }
 
+// named matches members by their names.
 func named(names ...string) func(jsonrpc.Member) bool {
 	return func(m jsonrpc.Member) bool {
 		for _, name := range names {

@@ -242,8 +242,8 @@ func (r *Reader) discard(line []byte, err error) error {
 	return &LineError{Limit: r.limit, ID: responseID(head, tail)}
 }
 
-// Whoever sends a line that is too long waits for us, and not the others who
-// share the machine for him: what is skipped is read at some 120 MB/s.
+// A line that is too long is skipped at no more than some 120 MB/s: who sends it
+// waits, and not the others on the machine.
 const (
 	skipAtOnce = 128 << 10
 	skipPause  = time.Millisecond

@@ -134,8 +134,9 @@ type Desk struct {
 	checker schema.Checker
 }
 
-// Call answers one of the own tools with a raw tools/call result. A failure
-// is a result too; an error is a protocol error.
+// Call answers one of the own tools with a raw tools/call result. A failure of a
+// server's tool is such a result, too. Any other failure is an error, which
+// [call.Failure] turns into one.
 func (d *Desk) Call(ctx context.Context, own Tool, client call.Client, arguments json.RawMessage) (json.RawMessage, error) {
 	return own.call(d, ctx, client, arguments)
 }
@@ -169,7 +170,7 @@ func parse(name string, arguments json.RawMessage, into any) error {
 	return &ArgumentError{Tool: name, Problem: strings.TrimPrefix(err.Error(), "json: ")}
 }
 
-// kindOf is what a parameter of one of our own tools takes.
+// kindOf says what a parameter of one of our own tools takes.
 func kindOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -183,12 +184,12 @@ func kindOf(t reflect.Type) string {
 	}
 }
 
-// missing is the answer to a call without a parameter that it needs.
+// missing refuses a call without a parameter that it needs.
 func missing(name, parameter string) error {
 	return &ArgumentError{Tool: name, Problem: parameter + " is missing"}
 }
 
-// reply is a tools/call result with a text for the model and the same as data.
+// reply returns a tools/call result: a text for the model, and the same as data.
 func reply(text string, structured any) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{
 		"content":           []any{map[string]string{"type": "text", "text": text}},

@@ -123,8 +123,8 @@ func (d *Desk) snapshot(who principal.Principal, s *Stock) error {
 	return nil
 }
 
-// Promised is the definition of a tool that its server has not listed yet, by
-// what the catalog says of it.
+// Promised returns the definition of a tool that its server has not listed yet,
+// as the catalog has it.
 func Promised(t catalog.ToolSnapshot) (tool.Definition, error) {
 	if t.InputSchema == nil {
 		t.InputSchema = json.RawMessage(`{"type":"object"}`)
