@@ -273,6 +273,7 @@ func (d *Daemon) openGateway() error {
 		Anticipate:  d.started.Anticipates(),
 		Changed:     func(ctx context.Context) { d.Gateway.Changed(ctx) },
 		Names:       func(ref tool.Ref) string { return d.Gateway.Name(ref) },
+		Phrase:      d.Phrase,
 		Logger:      d.Logger,
 	}
 	var err error

@@ -160,9 +160,9 @@ func (g *Gateway) finish(e exchange, result json.RawMessage, err error) (mcp.Res
 	switch {
 	case err == nil:
 	case e.method == "tools/call":
-		result, err = call.Failure(g.phrased(err), e.ref)
+		result, err = call.Failure(call.Phrased(err, g.Phrase), e.ref)
 	default:
-		err = failure(e.ref, g.phrased(err))
+		err = failure(e.ref, call.Phrased(err, g.Phrase))
 	}
 	if err != nil {
 		return nil, err

@@ -192,7 +192,7 @@ func (d *Desk) toolDetails(ctx context.Context, client call.Client, arguments js
 	}
 	details, err := d.Details(ctx, client.Principal, *input.Server, *input.Tool)
 	if err != nil {
-		return call.Failure(err, tool.Ref{Server: *input.Server, Name: *input.Tool})
+		return call.Failure(call.Phrased(err, d.Phrase), tool.Ref{Server: *input.Server, Name: *input.Tool})
 	}
 	if d.Anticipate && details.Enabled {
 		d.Caller.Warm(ctx, client, details.Server)

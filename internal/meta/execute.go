@@ -37,7 +37,7 @@ func (d *Desk) execute(ctx context.Context, client call.Client, arguments json.R
 	client.Rounds = false // the answers would come to execute_tool
 	result, err := d.Execute(ctx, client, *input.Server, *input.Tool, sent)
 	if err != nil {
-		return call.Failure(err, tool.Ref{Server: *input.Server, Name: *input.Tool})
+		return call.Failure(call.Phrased(err, d.Phrase), tool.Ref{Server: *input.Server, Name: *input.Tool})
 	}
 	return result, nil
 }

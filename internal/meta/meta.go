@@ -126,6 +126,9 @@ type Desk struct {
 	Anticipate bool
 	// Changed is called when the set of active servers has changed.
 	Changed func(ctx context.Context)
+	// Phrase returns the text of a failure of ours with the commands in it as
+	// they are typed where the gateway runs; nil is as they are.
+	Phrase func(text string) string
 	// Names returns the name under which a client sees a tool.
 	Names  func(ref tool.Ref) string
 	Logger *slog.Logger

@@ -281,6 +281,22 @@ body: Issue body (markdown)`
 	}
 }
 
+// A command that a failure names is one that can be typed, whichever tool says
+// it: in a container of its own the gateway is started in another way.
+func TestFailuresArePhrased(t *testing.T) {
+	phrase := func(text string) string { return strings.ReplaceAll(text, "dockgate ", "docker run dockgate ") }
+	v := visit(t, gatewaytest.Options{Phrase: phrase}, github(), nil)
+	for name, arguments := range map[string]map[string]any{
+		"execute_tool":     {"server": "onne", "tool": "x"},
+		"get_tool_details": {"server": "onne", "tool": "x"},
+		"mcp_add":          {"name": "onne"},
+	} {
+		if got := text(v.call(name, arguments)); !strings.Contains(got, ": docker run dockgate catalog ls") {
+			t.Errorf("%s(%v) = %s, want the command in other words", name, arguments, got)
+		}
+	}
+}
+
 func TestExecute(t *testing.T) {
 	one := github()
 	v := visit(t, gatewaytest.Options{Rules: seedRules(t)}, one, nil)

@@ -121,6 +121,8 @@ type Options struct {
 	Roles access.Roles
 	// Fresh is how long lists may be kept.
 	Fresh time.Duration
+	// Phrase is how commands are typed, in texts of ours; nil is as they are.
+	Phrase func(text string) string
 	// Logger is the test's log if nil, which a fuzz test has none of.
 	Logger *slog.Logger
 }
@@ -191,7 +193,7 @@ func Build(t testing.TB, o Options, servers map[string]sandboxtest.Server) *Hous
 		o.Expose = []meta.Group{meta.Meta, meta.Dynamic, gateway.Active}
 	}
 	h.Gateway, err = gateway.New(gateway.Options{
-		Version: "test", Fresh: o.Fresh, Caller: caller, Fleet: h.Fleet, Expose: o.Expose, Exposed: o.exposed, Prefix: o.Prefix, Logger: logger,
+		Version: "test", Fresh: o.Fresh, Caller: caller, Fleet: h.Fleet, Expose: o.Expose, Exposed: o.exposed, Prefix: o.Prefix, Phrase: o.Phrase, Logger: logger,
 		Approved: func() []string {
 			var names []string
 			for _, a := range book.Approvals() {
@@ -204,6 +206,7 @@ func Build(t testing.TB, o Options, servers map[string]sandboxtest.Server) *Hous
 			Find:    func(string, int) []string { return []string{"one", "two"} },
 			Changed: func(ctx context.Context) { h.Changed(ctx) },
 			Names:   func(ref tool.Ref) string { return h.Name(ref) },
+			Phrase:  o.Phrase,
 		},
 	})
 	check(t, err)

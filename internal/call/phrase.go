@@ -1,18 +1,15 @@
-package gateway
+package call
 
-import (
-	"errors"
+import "errors"
 
-	"github.com/dockgate/dockgate/internal/call"
-)
-
-// phrased returns a failure of ours with the commands in it as they are typed
-// where the gateway runs. What a server said stays as it is.
-func (g *Gateway) phrased(err error) error {
-	if code := call.Code(err); g.Phrase == nil || code == "" || code == call.CodeCancelled {
+// Phrased returns a failure of ours with the commands in it as they are typed
+// where the gateway runs, which phrase knows; nil is as they are. What a server
+// said stays as it is.
+func Phrased(err error, phrase func(text string) string) error {
+	if code := Code(err); phrase == nil || code == "" || code == CodeCancelled {
 		return err
 	}
-	return &phrasedError{err: err, phrase: g.Phrase}
+	return &phrasedError{err: err, phrase: phrase}
 }
 
 // A phrasedError is an error in other words.
