@@ -36,8 +36,9 @@ type home struct {
 	server     string // serves notes
 }
 
-// newHome connects a client to the gateway's image, on the host as people do.
-func newHome(t *testing.T, api *client.Client, gateway string) home {
+// newHome connects a client to the gateway's image, on the host as people do,
+// with flags of connect.
+func newHome(t *testing.T, api *client.Client, gateway string, flags ...string) home {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -76,7 +77,8 @@ func newHome(t *testing.T, api *client.Client, gateway string) home {
 			}
 		}
 	}
-	connect := exec.CommandContext(t.Context(), binary, "connect", "claude-desktop", "--docker", "--volume", h.volume, "--file", h.config)
+	args := append([]string{"connect", "claude-desktop", "--docker", "--volume", h.volume, "--file", h.config}, flags...)
+	connect := exec.CommandContext(t.Context(), binary, args...)
 	connect.Dir = filepath.Join(dir, "shop")
 	connect.Env = append(os.Environ(), "HOME="+dir)
 	if out, err := connect.CombinedOutput(); err != nil {
@@ -166,8 +168,8 @@ func needImages(t *testing.T) *client.Client {
 	return api
 }
 
-// The MCP inspector starts the gateway's image, which starts a server beside
-// itself on a folder of the host.
+// The MCP inspector starts the gateway's image, as its Dockerfile makes it, which
+// starts a server beside itself on a folder of the host.
 func TestImage(t *testing.T) {
 	api := needImages(t)
 	installed, err := clients.Install(t.Context())
@@ -177,7 +179,7 @@ func TestImage(t *testing.T) {
 		}
 		t.Skipf("no clients: %v", err)
 	}
-	h := newHome(t, api, "approval: {mode: all}\n")
+	h := newHome(t, api, "approval: {mode: all}\n", "--image", buildGateway(t, api))
 	inspect := func(args ...string) string {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/log"
 
 	"github.com/dockgate/dockgate/internal/upstream"
 	"github.com/dockgate/dockgate/test/engine"
@@ -77,23 +78,15 @@ func TestProgram(t *testing.T) {
 func TestExecEntry(t *testing.T) {
 	api := needEngine(t)
 	needImage(t, api, "dockgate/demo")
-	name := "dockgate-test-users-" + strings.ToLower(rand.Text()[:8])
-	created, err := api.ContainerCreate(t.Context(), client.ContainerCreateOptions{
-		Name:       name,
-		Config:     &container.Config{Image: "dockgate/demo", OpenStdin: true},
-		HostConfig: &container.HostConfig{NetworkMode: "none"},
-	})
+	withoutReaper(t)
+	users, err := testcontainers.Run(t.Context(), "dockgate/demo", testcontainers.WithLogger(log.TestLogger(t)),
+		testcontainers.WithConfigModifier(func(c *container.Config) { c.OpenStdin = true }),
+		testcontainers.WithHostConfigModifier(func(h *container.HostConfig) { h.NetworkMode = "none" }))
+	testcontainers.CleanupContainer(t, users)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if _, err := api.ContainerRemove(context.WithoutCancel(t.Context()), created.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true}); err != nil {
-			t.Error(err)
-		}
-	})
-	if _, err := api.ContainerStart(t.Context(), created.ID, client.ContainerStartOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	name := users.GetContainerID()
 	h := newHouse(t, "  inside: {exec: {container: "+name+"}, command: [/demo]}\n")
 	h.learn(t, "inside")
 	gate := h.serve(t, "--approve", "pinned", "--server", "inside")
@@ -112,6 +105,13 @@ func TestExecEntry(t *testing.T) {
 	if err != nil || !found.Container.State.Running {
 		t.Errorf("the user's container does not run any more: %v", err)
 	}
+}
+
+// withoutReaper keeps testcontainers from starting a container that cleans up
+// behind it: its image cannot be pulled everywhere, and each test cleans up.
+func withoutReaper(t *testing.T) {
+	t.Helper()
+	t.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
 }
 
 // uninstall removes the images of a package.
