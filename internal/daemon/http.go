@@ -34,7 +34,7 @@ func (d *Daemon) serveAt(ctx context.Context, listener net.Listener, listening f
 	front := endpoint.New(endpoint.Options{
 		Gateway: d.Gateway,
 		Access:  d.door(),
-		Hosts:   h.Hosts, Origins: h.Origins, SSE: h.SSE, Limits: limits(h), Logger: d.Logger,
+		Hosts:   h.Names(), Origins: h.Origins, SSE: h.SSE, Limits: limits(h), Logger: d.Logger,
 	})
 	address := "http://" + at.String() + endpoint.Path
 	if at.Network() == "unix" {
