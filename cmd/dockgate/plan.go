@@ -56,7 +56,7 @@ func prepare(cmd *cobra.Command, d *daemon.Daemon, server string) (plan.Plan, er
 }
 
 func printPlan(cmd *cobra.Command, d *daemon.Daemon, made plan.Plan, out output) error {
-	verdict := d.Book.CheckDigest(approval.Key{Server: made.Entry.Name, GrantDigest: made.GrantDigest})
+	verdict := d.Book.Check(approval.Key{Server: made.Entry.Name, GrantDigest: made.GrantDigest})
 	return out.print(cmd, struct {
 		Spec        sandbox.Spec        `json:"spec"`
 		SpecDigest  string              `json:"spec_digest"`

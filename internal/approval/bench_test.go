@@ -48,8 +48,8 @@ func TestCheckAllocatesNothing(t *testing.T) {
 		if got := book.CheckTool(key, definition.Name, digest); got.State != approval.Approved {
 			t.Errorf("CheckTool = %v, want approved", got.State)
 		}
-		if got := book.CheckDigest(key); got.State != approval.Approved {
-			t.Errorf("CheckDigest = %v, want approved", got.State)
+		if got := book.Check(key); got.State != approval.Approved {
+			t.Errorf("Check = %v, want approved", got.State)
 		}
 	})
 	if allocations != 0 {

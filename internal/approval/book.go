@@ -9,8 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/dockgate/dockgate/internal/sandbox"
 )
 
 // A Mode is what happens to what nobody decided on.
@@ -213,12 +211,7 @@ func (b *Book) change(ctx context.Context, decide func(*snapshot) (Change, []Eve
 }
 
 // Check says whether a server may start with a grant.
-func (b *Book) Check(server string, grant sandbox.Grant) Verdict {
-	return b.CheckDigest(Key{server, grant.Digest()})
-}
-
-// CheckDigest is [Book.Check] for a grant whose digest is known.
-func (b *Book) CheckDigest(key Key) Verdict {
+func (b *Book) Check(key Key) Verdict {
 	return b.current.Load().grant(key, b.options.Now())
 }
 

@@ -214,7 +214,7 @@ func (c *Caller) MayUse(who principal.Principal, server string) error {
 // Approved reports whether a planned server may start.
 func (c *Caller) Approved(made plan.Plan) bool {
 	key := approval.Key{Server: made.Entry.Name, GrantDigest: made.GrantDigest}
-	return c.Book.CheckDigest(key).State == approval.Approved
+	return c.Book.Check(key).State == approval.Approved
 }
 
 // Ready makes a server ready for calls without making one, with the same

@@ -87,7 +87,7 @@ func (d *Daemon) Update(ctx context.Context, who principal.Principal, server str
 	if u.Plan, err = d.Planner.Plan(ctx, who, server); err != nil {
 		return Update{}, err
 	}
-	u.Verdict = d.Book.CheckDigest(approval.Key{Server: server, GrantDigest: u.Plan.GrantDigest})
+	u.Verdict = d.Book.Check(approval.Key{Server: server, GrantDigest: u.Plan.GrantDigest})
 	switch {
 	case u.Verdict.Previous != nil:
 		u.Changes = sandbox.DiffGrants(*u.Verdict.Previous, u.Plan.Grant)

@@ -55,7 +55,7 @@ func (d *Daemon) Standing(ctx context.Context, who principal.Principal, server s
 	standing.Reason = err
 	switch {
 	case err == nil:
-		standing.State = stateOf(d.Book.CheckDigest(approval.Key{Server: server, GrantDigest: made.GrantDigest}))
+		standing.State = stateOf(d.Book.Check(approval.Key{Server: server, GrantDigest: made.GrantDigest}))
 		if standing.State == StateApproved {
 			offer, _, err := d.Caller.Offer(ctx, made)
 			if err != nil {

@@ -178,7 +178,7 @@ func changedGrant(t *testing.T, w *world) {
 	book := w.book(w.one, approval.ModeAsk)
 	before, after := grant("github", "1"), grant("github", "2")
 	w.approve(book, before)
-	verdict := book.Check("github", after)
+	verdict := book.Check(key(after))
 	if verdict.State != approval.Changed || verdict.Previous == nil || verdict.Previous.Digest() != before.Digest() {
 		t.Errorf("Check of a changed grant = %+v, want Changed with the grant before", verdict)
 	}
@@ -191,7 +191,7 @@ func changedGrant(t *testing.T, w *world) {
 	w.decide(book, q, by("terminal", approval.Approve))
 	w.check(book, after, approval.Approved)
 	w.check(book, before, approval.Approved)
-	if got := book.Check("github", grant("github", "3")).Previous.Image; got != after.Image {
+	if got := book.Check(key(grant("github", "3"))).Previous.Image; got != after.Image {
 		t.Errorf("previous grant = %s, want the one decided last, %s", got, after.Image)
 	}
 	w.check(book, grant("gitlab", "1"), approval.Missing)

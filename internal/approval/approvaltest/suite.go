@@ -248,7 +248,7 @@ func (w *world) refresh(books ...*office) {
 
 func (w *world) check(book *office, g sandbox.Grant, want approval.State) {
 	w.t.Helper()
-	if got := book.Check(g.Server, g); got.State != want {
+	if got := book.Check(key(g)); got.State != want {
 		w.t.Errorf("Check(%q) = %v, want %v", g.Server, got.State, want)
 	}
 }

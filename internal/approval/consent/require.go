@@ -21,7 +21,7 @@ import (
 func (d *Desk) Require(ctx context.Context, request approval.Request, person Person, wait time.Duration) error {
 	key := request.Key()
 	request.GrantDigest = key.GrantDigest
-	check := func() approval.Verdict { return d.book.CheckDigest(key) }
+	check := func() approval.Verdict { return d.book.Check(key) }
 	verdict := check()
 	if verdict.State == approval.Approved {
 		return nil
@@ -51,7 +51,7 @@ func (d *Desk) RequireTool(ctx context.Context, request approval.Request, defini
 	switch {
 	case verdict.State == approval.Approved:
 		return nil
-	case d.book.CheckDigest(key).State != approval.Approved:
+	case d.book.Check(key).State != approval.Approved:
 		return fmt.Errorf("tool %q of %q: %w", definition.Name, request.Server, approval.ErrNotApproved)
 	case !d.book.Listed(key):
 		return fmt.Errorf("tool %q of %q: %w", definition.Name, request.Server, ErrNotListed)
