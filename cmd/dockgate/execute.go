@@ -267,7 +267,7 @@ func failureOf(ref tool.Ref, result json.RawMessage, err error) *executionError 
 		return failed
 	}
 	failed.Code = call.Code(err)
-	failed.Message = strings.TrimPrefix(err.Error(), failed.Code+": ")
+	failed.Message = phrase(strings.TrimPrefix(err.Error(), failed.Code+": "))
 	var detailed interface{ Details() any }
 	if errors.As(err, &detailed) {
 		if encoded, err := json.Marshal(detailed.Details()); err == nil {
