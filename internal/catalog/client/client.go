@@ -10,6 +10,7 @@ package client
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -139,6 +140,10 @@ func (p *parser) readInputs(field string, n *yaml.Node) {
 	}))(field, n)
 }
 
+// gateway is the name of the entry that starts this gateway. It is no server
+// that could be behind it.
+const gateway = "dockgate"
+
 // A server is an entry of a configuration.
 type server struct {
 	kind, command, cwd, url, serverURL, httpURL, description string
@@ -157,7 +162,7 @@ func (p *parser) server(r *document.Reader, name string, line int, n *yaml.Node)
 		"serverUrl": r.Optional(r.Text(&s.serverURL)), "httpUrl": r.Optional(r.Text(&s.httpURL)), "headers": variables(r, &s.headers), "disabled": r.Optional(r.Boolean(&s.disabled)),
 		"description": r.Optional(r.Text(&s.description)),
 	})("", n)
-	if r.BadAsWhole() {
+	if r.BadAsWhole() || name == gateway && slices.Contains(s.args, "serve") {
 		return
 	}
 	if s.url == "" {

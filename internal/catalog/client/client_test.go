@@ -75,6 +75,19 @@ func TestEmptyEntry(t *testing.T) {
 	}
 }
 
+// The gateway itself is no server behind it, in either of its forms.
+func TestOwnEntry(t *testing.T) {
+	for _, own := range []string{
+		`{"command": "/usr/bin/dockgate", "args": ["serve", "--share"]}`,
+		`{"command": "docker", "args": ["run", "-i", "--rm", "-v", "dockgate:/data", "dockgate/gateway", "serve"]}`,
+	} {
+		file, err := client.Parse(catalog.Origin{Catalog: "mcp.json"}, []byte(`{"mcpServers": {"dockgate": `+own+`}}`), around())
+		if err != nil || len(file.Servers) > 0 || len(file.Enabled) > 0 {
+			t.Errorf("Parse(%s) = %v, %v, want no server", own, file.Servers, err)
+		}
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	_, err := client.Parse(catalog.Origin{Catalog: "mistakes.json"}, read(t, "mistakes.json"), around())
 	catalogtest.Mistakes(t, "testdata/mistakes.golden", err)
