@@ -1,10 +1,6 @@
 package approval
 
-import (
-	"encoding/json"
-	"maps"
-	"slices"
-)
+import "encoding/json"
 
 // Pinned returns the approved definition of a tool of a server that runs under
 // a grant, or nil if there is none.
@@ -28,7 +24,7 @@ func (b *Book) PinnedNames(key Key) []string {
 	if a == nil {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(a.Tools))
+	return names(a.Tools)
 }
 
 // Changed returns a channel that is closed when anything was decided, asked or

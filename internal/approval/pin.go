@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,12 +30,12 @@ func (b *Book) Pin(ctx context.Context, request Request, listed []tool.Definitio
 	if b.options.Record == nil {
 		return nil, errNoRecord
 	}
-	first := map[string]Pin{}
+	pins := make(map[string]Pin, len(listed))
 	for _, d := range listed {
-		first[d.Name] = Pin{Digest: d.Digest(), JSON: d.JSON}
+		pins[d.Name] = Pin{Digest: d.Digest(), JSON: d.JSON}
 	}
-	if held, err := b.compare(key, first); err != nil || (len(held) == 0 && b.settled(key, first)) {
-		return nil, err
+	if len(b.compare(key, pins)) == 0 && b.settled(key, pins) {
+		return nil, nil
 	}
 	var held []ToolChange
 	err := b.change(ctx, func(s *snapshot) (Change, []Event, error) {
@@ -45,18 +46,18 @@ func (b *Book) Pin(ctx context.Context, request Request, listed []tool.Definitio
 		}
 		if a.Tools == nil {
 			pinned := *a
-			pinned.Tools = first
+			pinned.Tools = pins
 			event := Event{
 				Time: b.now(), Action: ActionPinned, Server: key.Server, GrantDigest: key.GrantDigest,
-				Tools: names(first), Channel: a.Channel, By: a.By.String(),
+				Tools: names(pins), Channel: a.Channel, By: a.By.String(),
 			}
 			return Change{PutApprovals: []Approval{pinned}}, []Event{event}, nil
 		}
-		held = b.differences(s, key, first)
+		held = b.differences(s, key, pins)
 		if b.options.Mode == ModePinned {
 			return Change{}, nil, nil
 		}
-		return b.toolsQuestion(s, request, first, held), nil, nil
+		return b.toolsQuestion(s, request, pins, held), nil, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("pin tools of %q: %w", request.Server, err)
@@ -65,27 +66,20 @@ func (b *Book) Pin(ctx context.Context, request Request, listed []tool.Definitio
 		if err := b.approveTools(ctx, request); err != nil {
 			return nil, err
 		}
-		return b.compare(key, first)
+		return b.compare(key, pins), nil
 	}
 	return held, nil
 }
 
-func names(pins map[string]Pin) []string {
-	list := make([]string, 0, len(pins))
-	for name := range pins {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return list
-}
+func names(pins map[string]Pin) []string { return slices.Sorted(maps.Keys(pins)) }
 
 // compare returns what of a listing is held, by the current snapshot.
-func (b *Book) compare(key Key, listed map[string]Pin) ([]ToolChange, error) {
+func (b *Book) compare(key Key, listed map[string]Pin) []ToolChange {
 	s := b.current.Load()
 	if s.approvals[key] == nil {
-		return nil, nil
+		return nil
 	}
-	return b.differences(s, key, listed), nil
+	return b.differences(s, key, listed)
 }
 
 // settled reports that a listing holds nothing new, so that nothing needs to
