@@ -70,6 +70,13 @@ func (a *accounts) enter(who principal.Principal) *stay {
 	return &stay{accounts: a, account: account, open: 1, taken: 1}
 }
 
+// stay returns one that takes what its calls do, and nothing by itself.
+func (a *accounts) stay(who principal.Principal) *stay {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return &stay{accounts: a, account: a.of(who)}
+}
+
 // listen counts a stream that waits for news until leave is called; nil if
 // there are too many.
 func (a *accounts) listen(who principal.Principal) (leave func()) {

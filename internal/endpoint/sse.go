@@ -34,7 +34,7 @@ func (e *Endpoint) serveSSE(w http.ResponseWriter, r *http.Request) {
 	case http.MethodGet:
 		e.openPair(w, r, visitor)
 	case http.MethodPost:
-		e.feedPair(w, r, visitor.Principal)
+		e.feedPair(w, r, visitor.Principal, stay)
 	default:
 		w.Header().Set("Allow", "GET, POST")
 		refusal{status: http.StatusMethodNotAllowed, code: jsonrpc.CodeInvalidRequest, reason: "use GET or POST"}.write(w)
@@ -71,13 +71,15 @@ func (e *Endpoint) openPair(w http.ResponseWriter, r *http.Request, visitor acce
 	if err := event(a, "endpoint", []byte(SSEPath+"?session="+id)); err != nil {
 		return // the client has left
 	}
-	if err := e.Gateway.Serve(ctx, in, &events{answer: a}, visitor.Principal); err != nil {
+	if err := e.Gateway.ServeVisit(ctx, in, &events{answer: a}, &gateway.Visit{
+		Principal: visitor.Principal, Begun: e.accounts.stay(visitor.Principal).begin,
+	}); err != nil {
 		e.Logger.DebugContext(ctx, "client of an event stream has ended", "err", err)
 	}
 }
 
 // feedPair hands the message of a POST to its session.
-func (e *Endpoint) feedPair(w http.ResponseWriter, r *http.Request, who principal.Principal) {
+func (e *Endpoint) feedPair(w http.ResponseWriter, r *http.Request, who principal.Principal, stay *stay) {
 	e.mu.Lock()
 	to, ok := e.pairs[r.URL.Query().Get("session")]
 	e.mu.Unlock()
@@ -90,9 +92,8 @@ func (e *Endpoint) feedPair(w http.ResponseWriter, r *http.Request, who principa
 		return
 	}
 	visit, refused := e.visit(w, r, who)
-	if refused == nil && !e.accounts.spend(who, len(visit.Messages())) {
-		refused = busy(w, http.StatusTooManyRequests, "1", "too many requests")
-		refused.id = visitID(visit)
+	if refused == nil {
+		refused = e.afford(w, stay, visit)
 	}
 	if refused != nil {
 		refused.write(w)

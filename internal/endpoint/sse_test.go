@@ -2,6 +2,7 @@ package endpoint_test
 
 import (
 	"bufio"
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -85,6 +86,42 @@ func TestSSEOfAnother(t *testing.T) {
 		check(t, response.Body.Close())
 		if response.StatusCode != tt.want {
 			t.Errorf("%s: POST = %s, want %d", tt.name, response.Status, tt.want)
+		}
+	}
+}
+
+// A call takes its part of its principal's limit here, too, until it ends.
+func TestSSELimitCountsCalls(t *testing.T) {
+	server := newHanging()
+	f := open(t, options{sse: true, limits: endpoint.Limits{InFlight: 3}}, server.servers())
+	messages := f.openStream(t)
+	say := func(body string) int {
+		t.Helper()
+		response, err := f.client(t).Post(messages, "application/json", strings.NewReader(body)) //nolint:noctx // it answers at once
+		check(t, err)
+		check(t, response.Body.Close())
+		return response.StatusCode
+	}
+	for _, body := range []string{initialize, `{"jsonrpc":"2.0","method":"notifications/initialized"}`} {
+		if status := say(body); status != http.StatusAccepted {
+			t.Fatalf("POST of %s = %d, want 202", body, status)
+		}
+	}
+	for _, call := range []string{numbered(hangCall, "2"), numbered(hangProgress, "3"), numbered(hangCall, "4")} {
+		if status := say(call); status != http.StatusAccepted {
+			t.Fatalf("POST of %s = %d, want 202", call, status)
+		}
+		within(t, server.began, "the call")
+	}
+	if status := say(ping); status != http.StatusTooManyRequests {
+		t.Errorf("ping while three calls go on = %d, want 429", status)
+	}
+	close(server.let)
+	waited, done := context.WithTimeout(t.Context(), patience)
+	defer done()
+	for say(ping) != http.StatusAccepted {
+		if waited.Err() != nil {
+			t.Fatal("ping when no call goes on is refused")
 		}
 	}
 }

@@ -26,6 +26,9 @@ func (g *Gateway) during(ctx context.Context, method string, req mcp.Request) (c
 	ctx, cancel := context.WithCancel(ctx)
 	unheard := context.AfterFunc(s.ended, cancel)
 	v := visitOf(req)
+	if v == nil {
+		v = s.visit
+	}
 	ended := v.begin(cancel)
 	over := func() { unheard(); cancel(); ended(); release() }
 	if s.visited {

@@ -137,7 +137,13 @@ const maxLine = 16 << 20
 // until it leaves or ctx ends, and closes them. Servers that belong to this
 // client's session alone end with it.
 func (g *Gateway) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser, who principal.Principal) error {
-	connection, s, err := g.connect(ctx, newStdio(in, out), who)
+	return g.ServeVisit(ctx, in, out, &Visit{Principal: who})
+}
+
+// ServeVisit is Serve for the client of a [Visit] without a body, whose Begun is
+// told of each call.
+func (g *Gateway) ServeVisit(ctx context.Context, in io.ReadCloser, out io.WriteCloser, v *Visit) error {
+	connection, s, err := g.connect(ctx, newStdio(in, out), v)
 	if err != nil {
 		return fmt.Errorf("serve client: %w", err)
 	}

@@ -23,6 +23,8 @@ type session struct {
 	// visited says that its client comes over HTTP, and that it ends with the
 	// SDK's session.
 	visited bool
+	// visit is told of the calls of one with a stream.
+	visit *Visit
 	// ended is done when the client has left; calls are those that outlive
 	// their request.
 	ended context.Context //nolint:containedctx // it is the session's own life, not a request's
@@ -77,15 +79,15 @@ func newSession(ctx context.Context, who principal.Principal) *session {
 
 // connect joins a client. A request can come before the SDK has returned the
 // connection, so whoever looks a session up waits here.
-func (g *Gateway) connect(ctx context.Context, stream *stdio, who principal.Principal) (*mcp.ServerSession, *session, error) {
+func (g *Gateway) connect(ctx context.Context, stream *stdio, v *Visit) (*mcp.ServerSession, *session, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	connection, err := g.server.Connect(ctx, stream, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := newSession(ctx, who)
-	s.stream = stream
+	s := newSession(ctx, v.Principal)
+	s.stream, s.visit = stream, v
 	s.watcher.to = connection
 	g.sessions[connection] = s
 	stream.short.Store(&shortcut{gateway: g, to: connection, session: s, stream: stream, calls: map[string]context.CancelFunc{}})

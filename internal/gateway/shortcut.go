@@ -54,8 +54,10 @@ func (c *shortcut) take(m jsonrpc.Message) bool {
 		Session: c.to, Params: &mcp.CallToolParamsRaw{Name: name},
 		Extra: &mcp.RequestExtra{TokenInfo: &auth.TokenInfo{Extra: map[string]any{paramsKey: m.Params}}},
 	}
+	ended := c.session.visit.begin(cancel)
 	c.session.calls.Go(func() {
 		defer cancel()
+		defer ended()
 		result, err := c.gateway.callTool(ctx, req)
 		if c.end(id) { // else the client has given it up, and wants no answer
 			c.reply(m.ID, result, err)
