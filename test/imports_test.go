@@ -52,7 +52,7 @@ func storeys() map[string][][]string {
 
 // inner are the packages below a room that only the room may import.
 func inner() []string {
-	return []string{"client/section", "docker/stream", "gateway/park", "remote/mirror", "search/near", "search/text", "search/words"}
+	return []string{"client/section", "docker/stream", "gateway/park", "gateway/wire", "remote/mirror", "search/near", "search/text", "search/words"}
 }
 
 // stdOnly are the packages that import nothing but the standard library.

@@ -11,6 +11,7 @@ import (
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/approval/consent"
 	"github.com/dockgate/dockgate/internal/era"
+	"github.com/dockgate/dockgate/internal/gateway/wire"
 )
 
 const channel = "elicitation"
@@ -37,7 +38,7 @@ func (g *Gateway) person(connection *mcp.ServerSession) consent.Person {
 		if err != nil {
 			return consent.Reply{}, err
 		}
-		answer, err := request(ctx, connection, era.Elicit, asked)
+		answer, err := wire.Request(ctx, connection, era.Elicit, asked)
 		if err != nil {
 			return consent.Reply{}, err
 		}

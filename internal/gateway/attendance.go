@@ -9,6 +9,7 @@ import (
 
 	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/dockgate/dockgate/internal/gateway/wire"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 )
 
@@ -65,7 +66,7 @@ func (a *attendance) admit(messages []jsonrpc.Message) ([]*errand, error) {
 		if m.Kind() != jsonrpc.Request {
 			continue
 		}
-		id, err := sdkID(m.ID)
+		id, err := wire.ID(m.ID)
 		if err == nil && a.open[id] != nil {
 			err = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("duplicate in-flight request ID %s", m.ID)}
 		}
@@ -157,7 +158,7 @@ func (a *attendance) cancel(id sdkjsonrpc.ID) bool {
 // cancelled gives up the call that the params of a notification mean, as cancel
 // does.
 func (a *attendance) cancelled(params json.RawMessage) bool {
-	id, err := sdkID(jsonrpc.Lookup(params, "requestId"))
+	id, err := wire.ID(jsonrpc.Lookup(params, "requestId"))
 	return err == nil && a.cancel(id)
 }
 
@@ -176,12 +177,12 @@ func (g *Gateway) Enter(v *Visit, session string) error {
 	if s == nil || s.principal != v.Principal {
 		return nil
 	}
-	if v.batch {
-		if err := s.takesBatch(v.messages); err != nil {
+	if v.Batch() {
+		if err := s.takesBatch(v.Messages()); err != nil {
 			return err
 		}
 	}
-	errands, err := s.attendance.admit(v.messages)
+	errands, err := s.attendance.admit(v.Messages())
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/era"
+	"github.com/dockgate/dockgate/internal/gateway/wire"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 )
 
@@ -22,10 +23,10 @@ import (
 // Messages to the Server"), and there is no answer then, whose ID is nil; any
 // other call ends with it.
 func (g *Gateway) Direct(ctx context.Context, v *Visit) (answer jsonrpc.Message, ok bool) {
-	if v.batch || len(v.messages) != 1 || v.messages[0].Kind() != jsonrpc.Request || v.messages[0].Method != "tools/call" {
+	if v.Batch() || len(v.Messages()) != 1 || v.Messages()[0].Kind() != jsonrpc.Request || v.Messages()[0].Method != "tools/call" {
 		return answer, false
 	}
-	name, ok := plainCall(v.messages[0].Params)
+	name, ok := plainCall(v.Messages()[0].Params)
 	if !ok {
 		return answer, false
 	}
@@ -41,11 +42,11 @@ func (g *Gateway) Direct(ctx context.Context, v *Visit) (answer jsonrpc.Message,
 // Cancel gives up the call that a notification means, and reports whether that
 // was one that Direct answers.
 func (g *Gateway) Cancel(v *Visit) bool {
-	if v.session == nil || v.batch || len(v.messages) != 1 || v.messages[0].Kind() != jsonrpc.Notification ||
-		v.messages[0].Method != "notifications/cancelled" {
+	if v.session == nil || v.Batch() || len(v.Messages()) != 1 || v.Messages()[0].Kind() != jsonrpc.Notification ||
+		v.Messages()[0].Method != "notifications/cancelled" {
 		return false
 	}
-	return v.session.attendance.cancelled(v.messages[0].Params)
+	return v.session.attendance.cancelled(v.Messages()[0].Params)
 }
 
 // plainCall returns the name of the tool that is called, if there is nothing
@@ -80,7 +81,7 @@ func plainCall(params json.RawMessage) (name string, ok bool) {
 func (g *Gateway) directInSession(ctx context.Context, v *Visit, req *mcp.CallToolRequest) (jsonrpc.Message, bool) {
 	s := v.session
 	req.Session = s.watcher.to
-	if !s.silent() || era.Meta(v.messages[0].Params, era.MetaVersion) != nil {
+	if !s.silent() || era.Meta(v.Messages()[0].Params, era.MetaVersion) != nil {
 		return jsonrpc.Message{}, false
 	}
 	call, cancel := context.WithCancel(s.ended)
@@ -94,7 +95,7 @@ func (g *Gateway) directInSession(ctx context.Context, v *Visit, req *mcp.CallTo
 		free()
 		s.attendance.leave()
 		ended()
-		answered <- answerTo(v.messages[0].ID, result, err)
+		answered <- answerTo(v.Messages()[0].ID, result, err)
 	})
 	if !began { // the SDK says so
 		cancel()
@@ -138,16 +139,16 @@ func (s *session) silent() bool {
 // directModern answers a call of a client without sessions. What such a client
 // is asked is an answer, too.
 func (g *Gateway) directModern(ctx context.Context, v *Visit, req *mcp.CallToolRequest) (jsonrpc.Message, bool) {
-	m := v.messages[0]
+	m := v.Messages()[0]
 	meta := jsonrpc.Lookup(m.Params, "_meta")
 	if string(jsonrpc.Lookup(meta, era.MetaVersion)) != `"`+era.Modern+`"` || jsonrpc.Lookup(meta, era.MetaLogLevel) != nil {
 		return jsonrpc.Message{}, false
 	}
 	capabilities := jsonrpc.Lookup(meta, era.MetaCapabilities)
-	if !decodes[mcp.ClientCapabilities](capabilities) {
+	if !wire.Decodes[mcp.ClientCapabilities](capabilities) {
 		return jsonrpc.Message{}, false
 	}
-	if who := jsonrpc.Lookup(meta, "io.modelcontextprotocol/clientInfo"); who != nil && !decodes[mcp.Implementation](who) {
+	if who := jsonrpc.Lookup(meta, "io.modelcontextprotocol/clientInfo"); who != nil && !wire.Decodes[mcp.Implementation](who) {
 		return jsonrpc.Message{}, false
 	}
 	req.Params.Meta = mcp.Meta{era.MetaVersion: era.Modern}
@@ -157,21 +158,13 @@ func (g *Gateway) directModern(ctx context.Context, v *Visit, req *mcp.CallToolR
 	return answerTo(m.ID, result, err), true
 }
 
-// decodes reports whether the SDK can read an object.
-func decodes[T any](object json.RawMessage) bool {
-	if len(object) == 0 || object[0] != '{' {
-		return false
-	}
-	return string(object) == "{}" || json.Unmarshal(object, new(T)) == nil
-}
-
 func answerTo(id json.RawMessage, result mcp.Result, err error) jsonrpc.Message {
 	answer := jsonrpc.Message{ID: id}
-	raw, ok := result.(*rawResult)
+	raw, ok := result.(*wire.Result)
 	if err != nil || !ok {
-		answer.Error = errorToWire(wireError(err))
+		answer.Error = wire.FromSDK(wire.ToSDK(err))
 		return answer
 	}
-	answer.Result = oneLine(raw.body)
+	answer.Result = wire.OneLine(raw.Body)
 	return answer
 }

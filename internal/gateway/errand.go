@@ -86,7 +86,7 @@ func (v *Visit) errand(req mcp.Request) *errand {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if number, ok := v.number(req); ok && number < len(v.errands) {
+	if number, ok := v.Number(req); ok && number < len(v.errands) {
 		return v.errands[number]
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/era"
 	"github.com/dockgate/dockgate/internal/gateway/park"
+	"github.com/dockgate/dockgate/internal/gateway/wire"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/tool"
 )
@@ -168,7 +169,7 @@ func (g *Gateway) finish(e exchange, result json.RawMessage, err error) (mcp.Res
 		return nil, err
 	}
 	if !e.client.Modern {
-		return &rawResult{body: result}, nil
+		return &wire.Result{Body: result}, nil
 	}
 	whole, asks, err := era.ForModern(e.method, result, g.implementation)
 	if err == nil && asks {
@@ -177,7 +178,7 @@ func (g *Gateway) finish(e exchange, result json.RawMessage, err error) (mcp.Res
 	if err != nil {
 		return nil, err
 	}
-	return &rawResult{body: whole}, nil
+	return &wire.Result{Body: whole}, nil
 }
 
 // failure returns a failure of ours as a protocol error: prompts, resources

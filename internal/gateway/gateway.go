@@ -27,6 +27,7 @@ import (
 	"github.com/dockgate/dockgate/internal/fleet"
 	"github.com/dockgate/dockgate/internal/gateway/menu"
 	"github.com/dockgate/dockgate/internal/gateway/park"
+	"github.com/dockgate/dockgate/internal/gateway/wire"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/meta"
 	"github.com/dockgate/dockgate/internal/principal"
@@ -116,7 +117,7 @@ func New(o Options) (*Gateway, error) {
 		},
 	)
 	g.server.AddReceivingMiddleware(g.receive)
-	g.server.AddSendingMiddleware(sendRaw)
+	g.server.AddSendingMiddleware(wire.Send(acknowledgement))
 	return g, nil
 }
 
@@ -130,9 +131,6 @@ func capabilities() *mcp.ServerCapabilities {
 	}
 }
 
-// maxLine is the longest message that a client may send, in bytes.
-const maxLine = 16 << 20
-
 // Serve serves one client over a pair of streams (MCP: basic/transports/stdio)
 // until it leaves or ctx ends, and closes them. Servers that belong to this
 // client's session alone end with it.
@@ -143,7 +141,7 @@ func (g *Gateway) Serve(ctx context.Context, in io.ReadCloser, out io.WriteClose
 // ServeVisit is Serve for the client of a [Visit] without a body, whose Begun is
 // told of each call.
 func (g *Gateway) ServeVisit(ctx context.Context, in io.ReadCloser, out io.WriteCloser, v *Visit) error {
-	connection, s, err := g.connect(ctx, newStdio(in, out), v)
+	connection, s, err := g.connect(ctx, wire.NewStdio(in, out), v)
 	if err != nil {
 		return fmt.Errorf("serve client: %w", err)
 	}
@@ -223,24 +221,24 @@ func (g *Gateway) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		defer done()
 		answer, err := g.answer(ctx, method, req)
 		if err != nil {
-			return nil, wireError(err)
+			return nil, wire.ToSDK(err)
 		}
-		if raw, ok := answer.(*rawResult); ok {
-			raw.past = g.depository(req)
+		if raw, ok := answer.(*wire.Result); ok {
+			raw.Past = g.depository(req)
 		}
 		if answer != nil {
 			return answer, nil
 		}
 		if err := g.meet(ctx, req); err != nil {
-			return nil, wireError(err)
+			return nil, wire.ToSDK(err)
 		}
 		if req, ok := req.(*mcp.SubscriptionsListenRequest); ok {
 			result, err := g.listen(ctx, req, next)
-			return result, wireError(err)
+			return result, wire.ToSDK(err)
 		}
 		result, err := next(ctx, method, req)
 		if err != nil {
-			return nil, wireError(err)
+			return nil, wire.ToSDK(err)
 		}
 		g.introduce(ctx, req, result)
 		return result, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/era"
 	"github.com/dockgate/dockgate/internal/fleet"
+	"github.com/dockgate/dockgate/internal/gateway/wire"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/tool"
 )
@@ -144,7 +145,7 @@ func (g *Gateway) subscribe(ctx context.Context, req *mcp.SubscribeRequest) (mcp
 	if err != nil {
 		return nil, failure(tool.Ref{Name: req.Params.URI}, err)
 	}
-	return &rawResult{body: json.RawMessage("{}")}, nil
+	return &wire.Result{Body: json.RawMessage("{}")}, nil
 }
 
 // watch subscribes a watcher to a resource. The wait for a person is the
@@ -180,7 +181,7 @@ func (g *Gateway) watch(ctx context.Context, req mcp.Request, w *watcher, uri st
 func (g *Gateway) unsubscribe(ctx context.Context, req *mcp.UnsubscribeRequest) (mcp.Result, error) {
 	_, s := g.sessionOf(req)
 	s.watcher.put(req.Params.URI, nil).Close(context.WithoutCancel(ctx))
-	return &rawResult{body: json.RawMessage("{}")}, nil
+	return &wire.Result{Body: json.RawMessage("{}")}, nil
 }
 
 type listenKey struct{}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/dockgate/dockgate/internal/gateway/wire"
 )
 
 // Bounds of what waits for a client that does not read, and how long an answer
@@ -74,7 +76,7 @@ func (m *mailbox) send(failed func(error)) {
 		m.letters = m.letters[1:]
 		m.bytes -= len(l.params)
 		m.mu.Unlock()
-		if err := notify(l.ctx, l.to, l.method, l.params); err != nil {
+		if err := wire.Notify(l.ctx, l.to, l.method, l.params); err != nil {
 			failed(err)
 		}
 	}

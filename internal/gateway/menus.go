@@ -14,6 +14,7 @@ import (
 	"github.com/dockgate/dockgate/internal/approval"
 	"github.com/dockgate/dockgate/internal/catalog"
 	"github.com/dockgate/dockgate/internal/gateway/menu"
+	"github.com/dockgate/dockgate/internal/gateway/wire"
 	"github.com/dockgate/dockgate/internal/inventory"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/meta"
@@ -332,7 +333,7 @@ const scopePrivate = "private"
 
 // list answers the list methods, in one page: what a client asked for is here
 // already, and some never ask for the second page.
-func (g *Gateway) list(ctx context.Context, method string, req mcp.Request) (*rawResult, error) {
+func (g *Gateway) list(ctx context.Context, method string, req mcp.Request) (*wire.Result, error) {
 	seen, err := g.menu(ctx, req)
 	if err != nil {
 		return nil, err
@@ -342,17 +343,17 @@ func (g *Gateway) list(ctx context.Context, method string, req mcp.Request) (*ra
 		member = "resourceTemplates"
 	}
 	if !modern(req) {
-		return &rawResult{body: slices.Concat([]byte(`{"`+member+`":`), seen.ListForSessions(method), []byte("}"))}, nil
+		return &wire.Result{Body: slices.Concat([]byte(`{"`+member+`":`), seen.ListForSessions(method), []byte("}"))}, nil
 	}
 	body := slices.Concat([]byte(`{"`+member+`":`), seen.List(method))
-	return &rawResult{body: fmt.Appendf(body, `,"resultType":"complete","ttlMs":%d,"cacheScope":%q}`, g.Fresh.Milliseconds(), scopePrivate)}, nil
+	return &wire.Result{Body: fmt.Appendf(body, `,"resultType":"complete","ttlMs":%d,"cacheScope":%q}`, g.Fresh.Milliseconds(), scopePrivate)}, nil
 }
 
 // Mirrored compares the headers of a request with the parameters that they
 // must repeat, if the request is a call of a tool with such parameters. Values
 // returns those of a header. The error says what differs.
 func (g *Gateway) Mirrored(ctx context.Context, v *Visit, values func(header string) []string) error {
-	if v.batch || len(v.messages) != 1 || v.messages[0].Method != "tools/call" {
+	if v.Batch() || len(v.Messages()) != 1 || v.Messages()[0].Method != "tools/call" {
 		return nil
 	}
 	seen, err := g.menuOf(ctx, v.Principal)
@@ -363,7 +364,7 @@ func (g *Gateway) Mirrored(ctx context.Context, v *Visit, values func(header str
 	if !seen.Mirrors() {
 		return nil
 	}
-	params := v.messages[0].Params
+	params := v.Messages()[0].Params
 	var name string
 	named := json.Unmarshal(jsonrpc.Lookup(params, "name"), &name) == nil
 	ref, ok := seen.Tool(name, g.Desk.Catalog())

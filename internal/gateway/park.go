@@ -14,6 +14,7 @@ import (
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/era"
 	"github.com/dockgate/dockgate/internal/gateway/park"
+	"github.com/dockgate/dockgate/internal/gateway/wire"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/tool"
 )
@@ -208,5 +209,5 @@ func inputRequired(inputs []era.Input, state string) (mcp.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &rawResult{body: body}, nil
+	return &wire.Result{Body: body}, nil
 }

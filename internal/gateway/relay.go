@@ -11,6 +11,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/era"
+	"github.com/dockgate/dockgate/internal/gateway/wire"
 	"github.com/dockgate/dockgate/internal/tool"
 )
 
@@ -32,7 +33,7 @@ func relay(ctx context.Context, to *mcp.ServerSession, s *session, can era.Abili
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(asked, cancel)() //nolint:contextcheck // it ends the question
-		return request(ctx, to, method, question)
+		return wire.Request(ctx, to, method, question)
 	}
 }
 

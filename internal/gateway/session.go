@@ -11,6 +11,7 @@ import (
 
 	"github.com/dockgate/dockgate/internal/call"
 	"github.com/dockgate/dockgate/internal/era"
+	"github.com/dockgate/dockgate/internal/gateway/wire"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 	"github.com/dockgate/dockgate/internal/principal"
 )
@@ -19,7 +20,7 @@ import (
 type session struct {
 	id        string
 	principal principal.Principal
-	stream    *stdio // nil over HTTP
+	stream    *wire.Stdio // nil over HTTP
 	// visited says that its client comes over HTTP, and that it ends with the
 	// SDK's session.
 	visited bool
@@ -79,7 +80,7 @@ func newSession(ctx context.Context, who principal.Principal) *session {
 
 // connect joins a client. A request can come before the SDK has returned the
 // connection, so whoever looks a session up waits here.
-func (g *Gateway) connect(ctx context.Context, stream *stdio, v *Visit) (*mcp.ServerSession, *session, error) {
+func (g *Gateway) connect(ctx context.Context, stream *wire.Stdio, v *Visit) (*mcp.ServerSession, *session, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	connection, err := g.server.Connect(ctx, stream, nil)
@@ -90,7 +91,7 @@ func (g *Gateway) connect(ctx context.Context, stream *stdio, v *Visit) (*mcp.Se
 	s.stream, s.visit = stream, v
 	s.watcher.to = connection
 	g.sessions[connection] = s
-	stream.short.Store(&shortcut{gateway: g, to: connection, session: s, stream: stream, calls: map[string]context.CancelFunc{}})
+	stream.Shorten(&shortcut{gateway: g, to: connection, session: s, stream: stream, calls: map[string]context.CancelFunc{}})
 	return connection, s, nil
 }
 
@@ -175,7 +176,7 @@ func (g *Gateway) client(ctx context.Context, req mcp.Request, params json.RawMe
 	client.Progress = func(progress json.RawMessage) {
 		addressed, err := jsonrpc.With(progress, "progressToken", token)
 		if err == nil {
-			err = notify(ctx, connection, "notifications/progress", addressed)
+			err = wire.Notify(ctx, connection, "notifications/progress", addressed)
 		}
 		if err != nil {
 			g.Logger.DebugContext(ctx, "progress not delivered", "session", s.id, "err", err)

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dockgate/dockgate/internal/era"
+	"github.com/dockgate/dockgate/internal/gateway/wire"
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 )
 
@@ -22,14 +22,14 @@ type shortcut struct {
 	gateway *Gateway
 	to      *mcp.ServerSession
 	session *session
-	stream  *stdio
+	stream  *wire.Stdio
 
 	mu    sync.Mutex
 	calls map[string]context.CancelFunc // those under way, by their ids as they were written
 }
 
-// take answers a message, or returns false for one that is the SDK's.
-func (c *shortcut) take(m jsonrpc.Message) bool {
+// Take implements [wire.Shortcut].
+func (c *shortcut) Take(m jsonrpc.Message) bool {
 	switch {
 	case m.Method == "notifications/cancelled":
 		return c.cancel(m.Params)
@@ -52,7 +52,7 @@ func (c *shortcut) take(m jsonrpc.Message) bool {
 	}
 	req := &mcp.CallToolRequest{
 		Session: c.to, Params: &mcp.CallToolParamsRaw{Name: name},
-		Extra: &mcp.RequestExtra{TokenInfo: &auth.TokenInfo{Extra: map[string]any{paramsKey: m.Params}}},
+		Extra: wire.Beside(m.Params),
 	}
 	ended := c.session.visit.begin(cancel)
 	c.session.calls.Go(func() {
@@ -66,17 +66,20 @@ func (c *shortcut) take(m jsonrpc.Message) bool {
 	return true
 }
 
+// Introduced implements [wire.Shortcut].
+func (c *shortcut) Introduced() bool { return c.to.InitializeParams() != nil }
+
 func (c *shortcut) reply(id json.RawMessage, result mcp.Result, err error) {
 	answer := jsonrpc.Message{ID: id}
-	if raw, ok := result.(*rawResult); ok && err == nil {
-		answer.Result = raw.body // of a Reader, or of ours
+	if raw, ok := result.(*wire.Result); ok && err == nil {
+		answer.Result = raw.Body // of a Reader, or of ours
 	} else {
-		answer.Error = errorToWire(wireError(err))
+		answer.Error = wire.FromSDK(wire.ToSDK(err))
 	}
-	err = c.stream.writer.Pass(answer)
+	err = c.stream.Pass(answer)
 	var invalid *jsonrpc.MessageError
 	if errors.As(err, &invalid) { // a result that is no JSON; else the stream has ended, and the SDK sees it
-		c.stream.answer(id, jsonrpc.CodeInternalError, err.Error())
+		c.stream.Refuse(id, jsonrpc.CodeInternalError, err.Error())
 	}
 }
 

@@ -1,28 +1,20 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/dockgate/dockgate/internal/jsonrpc"
+	"github.com/dockgate/dockgate/internal/gateway/wire"
 	"github.com/dockgate/dockgate/internal/principal"
 )
 
 // A Visit is one HTTP request on its way through the SDK (MCP:
-// basic/transports, "Streamable HTTP"). The SDK decodes and encodes what it
-// carries; a Visit keeps the params of its messages as they came, and the
-// results of servers as they are to go.
+// basic/transports, "Streamable HTTP").
 type Visit struct {
 	// Principal is who makes the request.
 	Principal principal.Principal
@@ -42,13 +34,9 @@ type Visit struct {
 	// another request; nil if that may have another credential.
 	WatchParked func(giveUp func()) (stop func())
 
-	messages []jsonrpc.Message
-	batch    bool
-	body     []byte
-	nonce    string
+	wire.Post
 
-	mu       sync.Mutex // guards what follows and, once the request is on its way, messages and body
-	deposits []json.RawMessage
+	mu sync.Mutex
 	// session is the one with sessions in which the request is counted; nil if
 	// there is none. errands are then its messages that are requests, the others
 	// are nil.
@@ -56,126 +44,11 @@ type Visit struct {
 	errands []*errand
 }
 
-// NewVisit reads the body of a POST: a message, or a batch of them, which MCP
-// 2025-03-26 alone allowed. The error is a [*jsonrpc.Error]. The Visit keeps
-// the body.
+// NewVisit reads the body of a POST, as [wire.Post.Read] does.
 func NewVisit(who principal.Principal, body []byte) (*Visit, error) {
-	v := &Visit{Principal: who, body: body, nonce: rand.Text()}
-	if first := bytes.TrimLeft(body, " \t\r\n"); len(first) > 0 && first[0] == '[' {
-		return v, v.readBatch()
-	}
-	m, err := parseBody(body)
-	if err != nil {
-		return v, err
-	}
-	v.messages = []jsonrpc.Message{m}
-	return v, v.carryAnswer(m)
+	v := &Visit{Principal: who}
+	return v, v.Read(body)
 }
-
-// carryAnswer puts the carrier of a client's result into the body in its place.
-func (v *Visit) carryAnswer(m jsonrpc.Message) error {
-	if m.Result == nil {
-		return nil
-	}
-	m.Result = CarryAnswer(m.Result)
-	var err error
-	if v.body, err = m.Append(nil); err != nil {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
-	}
-	return nil
-}
-
-func parseBody(body []byte) (jsonrpc.Message, error) {
-	m, err := jsonrpc.Parse(body)
-	switch {
-	case err == nil:
-		return m, plainID(m.ID)
-	case json.Valid(body):
-		return m, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "not a JSON-RPC message: " + err.Error()}
-	default:
-		return m, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "not JSON: " + err.Error()}
-	}
-}
-
-// plainID refuses an id that the SDK would make another of.
-func plainID(id json.RawMessage) error {
-	if _, err := sdkID(id); err != nil {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
-	}
-	return nil
-}
-
-const visitKey = "dockgate.visit"
-
-// readBatch marks the params of each message, because the SDK does not say
-// which message of a body a request was.
-func (v *Visit) readBatch() error {
-	if !json.Valid(v.body) {
-		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "not JSON"}
-	}
-	v.batch = true
-	var marked [][]byte
-	for element, err := range jsonrpc.Elements(v.body) {
-		if err != nil {
-			return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "not JSON: " + err.Error()}
-		}
-		m, err := parseBody(element)
-		if err != nil {
-			return err
-		}
-		v.messages = append(v.messages, m)
-		if m.Params, err = v.mark(m, len(v.messages)-1); err != nil {
-			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "params: " + err.Error()}
-		}
-		m.Result = CarryAnswer(m.Result)
-		line, err := m.Append(nil)
-		if err != nil {
-			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
-		}
-		marked = append(marked, line)
-	}
-	if len(marked) == 0 {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "an empty batch"}
-	}
-	v.body = append(append([]byte("["), bytes.Join(marked, []byte(","))...), ']')
-	return nil
-}
-
-// mark returns the params of a request with the number of its message in a
-// place that no client can know.
-func (v *Visit) mark(m jsonrpc.Message, number int) (json.RawMessage, error) {
-	params := m.Params
-	if params == nil && mayLackParams(m.Method) {
-		params = json.RawMessage("{}")
-	}
-	if m.Kind() != jsonrpc.Request || params == nil || params[0] != '{' {
-		return m.Params, nil
-	}
-	meta := jsonrpc.Lookup(params, "_meta")
-	if meta == nil || meta[0] != '{' {
-		meta = json.RawMessage("{}")
-	}
-	meta, err := jsonrpc.With(meta, v.nonce, json.RawMessage(strconv.Itoa(number)))
-	if err != nil {
-		return nil, err
-	}
-	return jsonrpc.With(params, "_meta", meta)
-}
-
-// mayLackParams reports whether requests of a method need no params.
-func mayLackParams(method string) bool {
-	switch method {
-	case "ping", "tools/list", "prompts/list", "resources/list", "resources/templates/list":
-		return true
-	}
-	return false
-}
-
-// Messages are what the body holds, in order; none for a Visit without a body.
-func (v *Visit) Messages() []jsonrpc.Message { return v.messages }
-
-// Batch reports whether the body is a batch.
-func (v *Visit) Batch() bool { return v.batch }
 
 // Release is called when the request of a Visit is over: it leaves its session.
 // What a Visit has brought that begins one is forgotten, since the session
@@ -187,8 +60,9 @@ func (v *Visit) Release() {
 		v.session.attendance.dismiss(v.errands)
 		v.session = nil
 	}
-	if len(v.messages) == 1 && v.messages[0].Method == "initialize" {
-		v.body, v.messages, v.deposits, v.Begun, v.Watch, v.WatchParked = nil, nil, nil, nil, nil, nil
+	if messages := v.Messages(); len(messages) == 1 && messages[0].Method == "initialize" {
+		v.Forget()
+		v.Begun, v.Watch, v.WatchParked = nil, nil, nil
 	}
 }
 
@@ -199,8 +73,7 @@ func (v *Visit) Entered() bool {
 	return v.session != nil
 }
 
-// Body is what is to go through the SDK in place of the body that came.
-func (v *Visit) Body() []byte { return v.body }
+const visitKey = "dockgate.visit"
 
 // TokenInfo carries the Visit through the SDK, which passes on nothing else
 // beside a request, and binds sessions to their principal.
@@ -216,92 +89,6 @@ func visitOf(req mcp.Request) *Visit {
 	}
 	v, _ := extra.TokenInfo.Extra[visitKey].(*Visit)
 	return v
-}
-
-// params returns the params of a request as they came.
-func (v *Visit) params(req mcp.Request) (json.RawMessage, bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	number, ok := v.number(req)
-	if !ok || number >= len(v.messages) {
-		return nil, false
-	}
-	return v.messages[number].Params, true
-}
-
-// number says which message of the body a request was. v.mu is held.
-func (v *Visit) number(req mcp.Request) (number int, ok bool) {
-	if !v.batch {
-		return 0, true
-	}
-	params := req.GetParams()
-	if params == nil {
-		return 0, false
-	}
-	mark, ok := params.GetMeta()[v.nonce].(float64)
-	return int(mark), ok
-}
-
-const visitPrefix = `{"dockgate.visit":"`
-
-// deposit implements [depository].
-func (v *Visit) deposit(body json.RawMessage) json.RawMessage {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.deposits = append(v.deposits, body)
-	return fmt.Appendf(nil, `%s%s.%d"}`, visitPrefix, v.nonce, len(v.deposits)-1)
-}
-
-// WriteTo writes what the SDK answers to w, with the results of servers where
-// they belong. Nobody can forge the place of one: its name is random. It
-// reports whether that was the last of the answer.
-func (v *Visit) WriteTo(w io.Writer, answer []byte) (last bool, err error) {
-	for {
-		before, body, after := v.cut(answer)
-		if len(before) > 0 {
-			if _, err := w.Write(before); err != nil {
-				return false, err
-			}
-		}
-		if body == nil {
-			return last, nil
-		}
-		if _, err := w.Write(oneLine(body)); err != nil {
-			return false, err
-		}
-		answer, last = after, !v.batch
-	}
-}
-
-// cut finds the first deposit in answer.
-func (v *Visit) cut(answer []byte) (before, body, after []byte) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if len(v.deposits) == 0 {
-		return answer, nil, nil
-	}
-	before, rest, found := bytes.Cut(answer, []byte(visitPrefix+v.nonce+"."))
-	digits, after, ended := bytes.Cut(rest, []byte(`"}`))
-	number, err := strconv.Atoi(string(digits))
-	if !found || !ended || err != nil || number < 0 || number >= len(v.deposits) {
-		return answer, nil, nil
-	}
-	body, v.deposits[number] = v.deposits[number], json.RawMessage("null")
-	return before, body, after
-}
-
-// oneLine replaces line breaks, which would end a line of an event stream. In
-// JSON they are whitespace only.
-func oneLine(body []byte) []byte {
-	if bytes.IndexByte(body, '\n') < 0 && bytes.IndexByte(body, '\r') < 0 {
-		return body
-	}
-	return bytes.Map(func(r rune) rune {
-		if r == '\n' || r == '\r' {
-			return ' '
-		}
-		return r
-	}, body)
 }
 
 // Server is the server of the SDK for all clients over HTTP. What a request

@@ -1,4 +1,4 @@
-package gateway
+package wire
 
 import (
 	"encoding/json"
@@ -8,20 +8,9 @@ import (
 	"github.com/dockgate/dockgate/internal/jsonrpc"
 )
 
-// Malformed returns what is wrong with the requests of a Visit, where the SDK
+// Malformed returns what is wrong with the params of a request, where the SDK
 // would say it with another code than JSON-RPC has for it, or with none.
-func (v *Visit) Malformed() *jsonrpc.Error {
-	for _, m := range v.messages {
-		if problem := malformed(m); problem != nil {
-			return problem
-		}
-	}
-	return nil
-}
-
-// malformed returns what is wrong with the params of a request, see
-// [Visit.Malformed].
-func malformed(m jsonrpc.Message) *jsonrpc.Error {
+func Malformed(m jsonrpc.Message) *jsonrpc.Error {
 	missing := m.Params == nil || string(m.Params) == "null"
 	switch {
 	case m.Kind() != jsonrpc.Request:
@@ -33,7 +22,7 @@ func malformed(m jsonrpc.Message) *jsonrpc.Error {
 	}
 	switch m.Method {
 	case "initialize":
-		if !decodes[mcp.InitializeParams](m.Params) {
+		if !Decodes[mcp.InitializeParams](m.Params) {
 			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the params of initialize are not those of MCP"}
 		}
 	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
@@ -63,4 +52,12 @@ func needsParams(method string) bool {
 		return true
 	}
 	return false
+}
+
+// Decodes reports whether the SDK can read an object.
+func Decodes[T any](object json.RawMessage) bool {
+	if len(object) == 0 || object[0] != '{' {
+		return false
+	}
+	return string(object) == "{}" || json.Unmarshal(object, new(T)) == nil
 }
