@@ -5,7 +5,7 @@
 //
 // It decides which server is reached how, when a lost stream is opened again,
 // and which requests a lost session leaves undone. It refuses tools that cannot
-// be called over HTTP. What leaves, and where to, its [door.Door] decides.
+// be called over HTTP. What leaves, and where to, is decided by package door.
 //
 // It guarantees that one request that fails costs the others nothing, and that
 // after Close nothing of a stream is left. The messages are the SDK's

@@ -8,10 +8,10 @@ import (
 )
 
 // RequireCall is [Desk.Require] for one call of a tool, whose server is
-// approved: it returns nil once a person has confirmed it. Which calls an answer
-// is for says [approval.Book.TakeAnswer]. A person is asked under
-// [approval.ModeAll] too, because a rule says so; under [approval.ModePinned]
-// every call is refused.
+// approved: it returns nil once a person has confirmed it. For which calls an
+// answer counts is described at [approval.Book.TakeAnswer]. A person is asked
+// under [approval.ModeAll] too, because a rule says so; under
+// [approval.ModePinned] every call is refused.
 func (d *Desk) RequireCall(ctx context.Context, request approval.Request, asked approval.Call, person Person, wait time.Duration) error {
 	if d.book.Mode() == approval.ModePinned {
 		return &DeniedError{

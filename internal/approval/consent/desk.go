@@ -5,8 +5,8 @@
 // It decides who is asked, and how long a call waits. It refuses what a person
 // has denied, and what nobody may be asked about. It guarantees that a question
 // is in front of one person at a time, goes when it is decided elsewhere, and
-// may be answered after the call that caused it has ended. What is approved the
-// [approval.Book] says; only its decisions count.
+// may be answered after the call that caused it has ended. It approves nothing by
+// itself: answers become decisions of the [approval.Book].
 package consent
 
 import (

@@ -139,9 +139,9 @@ func (d *Desk) await(ctx context.Context, m matter, person Person, wait time.Dur
 	}
 }
 
-// next waits for a change of the book, for the end of what is in front of a
-// person, nil for nothing, or for that of the wait. It reports whether it is
-// worth to look again.
+// next waits for a change of the book, for the end of the wait, or until the
+// person is done with what is in front of them; current is nil if that is
+// nothing. It reports whether there is a reason to look again.
 func next(ctx context.Context, wait <-chan time.Time, changed <-chan struct{}, current *ask) (again bool, err error) {
 	var ended <-chan struct{}
 	if current != nil {

@@ -1,6 +1,6 @@
-// Package mirror decides what a request to a remote server repeats in its
-// headers of what its message says: a server of the modern era refuses a call
-// without them (MCP 2026-07-28, basic/transports/streamable-http).
+// Package mirror decides which parts of a message a request to a remote server
+// repeats in its headers: a server of the modern era refuses a call without them
+// (MCP 2026-07-28, basic/transports/streamable-http).
 //
 // It refuses tools that ask for what no header can hold. It guarantees that
 // what it learns from a server's lists is bounded, and that every value it
