@@ -33,7 +33,7 @@ type flight struct {
 
 // AtOnce is for how long a call that has asked something may still ask more
 // beside it. After that it waits for the answer.
-const AtOnce = 50 * time.Millisecond
+const AtOnce = 100 * time.Millisecond
 
 // waits reports whether a flight asks nothing at the moment because it waits
 // for its client.
