@@ -114,7 +114,7 @@ func TestMissingSecret(t *testing.T) {
 func TestBrokenCatalog(t *testing.T) {
 	h := newHouse(t, "  thing: {image: dockgate/demo, imagge: x}\n  mcp: {image: x}\n")
 	_, err := h.command(t, "serve")
-	if !isExit(err, 1) || !strings.Contains(err.Error(), "catalog.yaml:3: servers.thing.imagge") || !strings.Contains(err.Error(), "catalog.yaml:4:") {
+	if !isExit(err, 2) || !strings.Contains(err.Error(), "catalog.yaml:3: servers.thing.imagge") || !strings.Contains(err.Error(), "catalog.yaml:4:") {
 		t.Errorf("serve = %v, want exit 1 with both mistakes and their lines", err)
 	}
 	if _, err := os.Stat(h.state); err == nil {
