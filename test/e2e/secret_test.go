@@ -115,7 +115,7 @@ func TestBrokenCatalog(t *testing.T) {
 	h := newHouse(t, "  thing: {image: dockgate/demo, imagge: x}\n  mcp: {image: x}\n")
 	_, err := h.command(t, "serve")
 	if !isExit(err, 2) || !strings.Contains(err.Error(), "catalog.yaml:3: servers.thing.imagge") || !strings.Contains(err.Error(), "catalog.yaml:4:") {
-		t.Errorf("serve = %v, want exit 1 with both mistakes and their lines", err)
+		t.Errorf("serve = %v, want exit 2 with both mistakes and their lines", err)
 	}
 	if _, err := os.Stat(h.state); err == nil {
 		t.Error("a gateway that did not start has made its state folder")
