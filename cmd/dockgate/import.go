@@ -265,8 +265,11 @@ func printSources(cmd *cobra.Command, sources []importedSource) error {
 		if s.Missing {
 			title += ": not there, skipped"
 		}
-		if s.Problem != "" {
+		switch {
+		case s.Problem != "":
 			title += ": cannot be read, skipped"
+		case !s.Missing && len(s.Servers) == 0:
+			title += ": names no server"
 		}
 		if n > 0 && len(s.Servers)+len(sources[n-1].Servers) > 0 {
 			title = "\n" + title

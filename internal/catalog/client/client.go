@@ -69,7 +69,7 @@ func Read(r *document.Reader, root *yaml.Node, origin catalog.Origin, around cat
 	}
 	servers := r.Entries(p.server)
 	r.Loose(map[string]document.Read{
-		"mcpServers": servers, "servers": servers,
+		"mcpServers": r.Optional(servers), "servers": r.Optional(servers),
 		"mcp":      r.Optional(r.Loose(map[string]document.Read{"servers": servers})),
 		"projects": r.Optional(p.projects(servers)),
 	})("", root)

@@ -2,7 +2,9 @@ package client
 
 import (
 	"path"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/dockgate/dockgate/internal/catalog"
 )
@@ -54,6 +56,17 @@ func Places(t Type, around catalog.Surroundings) []string {
 		}
 	}
 	return unique
+}
+
+// Keeps reports whether a path looks like one at which a client keeps its
+// configuration, whichever folder that is in. Such a file is a client's also
+// while it names no server, as most do at first.
+func Keeps(file string) bool {
+	file = "/" + filepath.ToSlash(file)
+	return slices.ContainsFunc([]string{
+		"/.docker/mcp-servers.json", "/claude_desktop_config.json", "/.claude.json", "/.mcp.json", "/.windsurf/mcp.json",
+		"/windsurf/mcp_config.json", "/.cursor/mcp.json", "/Code/User/mcp.json", "/.vscode/mcp.json",
+	}, func(end string) bool { return strings.HasSuffix(file, end) })
 }
 
 // settings is the folder in which programs keep their settings.

@@ -7,6 +7,7 @@
 package source
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -87,10 +88,19 @@ func loadFolder(ctx context.Context, kind catalog.OriginKind, path string, aroun
 	return catalog.File{}, &FolderError{Path: path}
 }
 
-// Parse reads a file in whichever format it is.
+// Parse reads a file in whichever format it is. One that a client keeps and
+// that names no server, or is empty, has none.
 func Parse(ctx context.Context, origin catalog.Origin, data []byte, around catalog.Surroundings) (catalog.File, error) {
+	if len(bytes.TrimSpace(data)) == 0 && client.Keeps(origin.Catalog) {
+		return catalog.File{Origin: origin}, nil
+	}
 	return catalog.ParseWith(origin, data, func(r *document.Reader, root *yaml.Node, origin catalog.Origin) catalog.File {
-		switch recognize(root) {
+		format := recognize(root)
+		written := document.Member(root, "servers") != nil && document.Member(root, "version") != nil
+		if format == Native && !written && client.Keeps(origin.Catalog) {
+			format = Client
+		}
+		switch format {
 		case Docker:
 			return docker.Read(r, root, origin)
 		case DockerSource:

@@ -95,6 +95,34 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// A client's configuration names no server at first. It is one all the same,
+// and stops nobody who reads every client's.
+func TestClientsWithoutServers(t *testing.T) {
+	for path, text := range map[string]string{
+		"/home/ann/.claude.json":                              `{"numStartups": 3, "projects": {"/x": {"mcpServers": {}}}}`,
+		"/home/ann/.cursor/mcp.json":                          "{}",
+		"/home/ann/.config/Claude/claude_desktop_config.json": " \n",
+		"/home/ann/.codeium/windsurf/mcp_config.json":         `{"mcpServers": null}`,
+		"/work/project/.vscode/mcp.json":                      `{"inputs": [], "servers": {}}`,
+		"/home/ann/.docker/mcp-servers.json":                  `{"mcpServers": {}}`,
+		"/work/project/.mcp.json":                             "",
+	} {
+		file, err := source.Parse(t.Context(), catalog.Origin{Catalog: path}, []byte(text), catalog.Surroundings{Home: "/home/ann", Dir: "/work/project"})
+		if err != nil || len(file.Servers) > 0 {
+			t.Errorf("Parse(%s, %s) = %v, %v, want no server", path, text, file.Servers, err)
+		}
+	}
+	for path, want := range map[string]string{
+		"/home/ann/.cursor/mcp.json": "mcpServers: is a list, want a mapping",
+		"/home/ann/servers.yaml":     "mcpServers: unknown field",
+	} {
+		_, err := source.Parse(t.Context(), catalog.Origin{Catalog: path}, []byte(`{"mcpServers": []}`), catalog.Surroundings{})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Parse(%s) of a list = %v, want %s", path, err, want)
+		}
+	}
+}
+
 func TestLoadFolders(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "mcp")
 	if err := os.MkdirAll(filepath.Join(home, "catalogs"), 0o700); err != nil {
