@@ -87,6 +87,12 @@ func (s shape) common(entry map[string]any) map[string]any {
 			made["url"] = made[theirs]
 		}
 	}
+	if headers := fromVariables(entry); len(headers) > 0 {
+		if written, ok := made["headers"].(map[string]any); ok {
+			maps.Copy(headers, written)
+		}
+		made["headers"] = headers
+	}
 	switch command := made["command"].(type) {
 	case []any: // with its arguments
 		if len(command) > 0 {
@@ -104,6 +110,22 @@ func (s shape) common(entry map[string]any) map[string]any {
 		made["disabled"] = true
 	}
 	return made
+}
+
+// fromVariables are the headers whose values Codex takes from variables, as
+// references to these.
+func fromVariables(entry map[string]any) map[string]any {
+	headers := make(map[string]any)
+	if name, ok := entry["bearer_token_env_var"].(string); ok && name != "" {
+		headers["Authorization"] = "Bearer ${" + name + "}"
+	}
+	named, _ := entry["env_http_headers"].(map[string]any) //nolint:errcheck // none are as good as none that can be read
+	for header, name := range named {
+		if name, ok := name.(string); ok && name != "" {
+			headers[header] = "${" + name + "}"
+		}
+	}
+	return headers
 }
 
 // moved returns what was taken out of the file.

@@ -110,6 +110,13 @@ func TestServers(t *testing.T) {
 			map[string]any{"url": "https://example.com", "headers": env, "http_headers": env},
 		},
 		{
+			"codex", "[mcp_servers.s]\nurl = \"https://example.com\"\nbearer_token_env_var = \"T\"\nhttp_headers = {A = \"b\"}\nenv_http_headers = {X = \"Y\"}",
+			map[string]any{
+				"url": "https://example.com", "headers": map[string]any{"A": "b", "Authorization": "Bearer ${T}", "X": "${Y}"},
+				"bearer_token_env_var": "T", "http_headers": env, "env_http_headers": map[string]any{"X": "Y"},
+			},
+		},
+		{
 			"windsurf", `{"mcpServers": {"s": {"serverUrl": "https://example.com"}}}`,
 			map[string]any{"url": "https://example.com", "serverUrl": "https://example.com"},
 		},
