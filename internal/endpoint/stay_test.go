@@ -85,23 +85,23 @@ func TestLimitCountsCalls(t *testing.T) {
 				t.Errorf("ping while two abandoned calls go on = %d %s, want 429 with Retry-After", w.Code, w.Body)
 			}
 			close(server.let)
-			f.answers(t, session)
+			f.answers(t, ping, session)
 		})
 	}
 }
 
-// answers waits until a ping is answered.
-func (f *front) answers(t *testing.T, session []string) {
+// answers waits until a request is answered that is refused for a while.
+func (f *front) answers(t *testing.T, request string, session []string) {
 	t.Helper()
 	waited, done := context.WithTimeout(t.Context(), patience)
 	defer done()
 	for {
-		w := post(t, f, ping, session...)
+		w := post(t, f, request, session...)
 		if w.Code == http.StatusOK {
 			return
 		}
 		if waited.Err() != nil {
-			t.Fatalf("ping when no call goes on = %d %s, want 200", w.Code, w.Body)
+			t.Fatalf("%s = %d %s, want 200 in the end", request, w.Code, w.Body)
 		}
 	}
 }
@@ -119,5 +119,5 @@ func TestLimitCountsBatch(t *testing.T) {
 			t.Errorf("batch of %d calls where two may be under way = %d %s, want %d", calls, w.Code, w.Body, status)
 		}
 	}
-	f.answers(t, session)
+	f.answers(t, ping, session)
 }
