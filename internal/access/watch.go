@@ -10,7 +10,7 @@ import (
 // A watch ends a context when its visitor's credential does.
 type watch struct {
 	visitor Visitor
-	end     context.CancelCauseFunc
+	end     func(cause error)
 }
 
 // Watch returns a context that ends, with a [*RefusedError] as its cause, when
@@ -19,18 +19,24 @@ type watch struct {
 // needs [Authenticator.Run]. Call stop when the request is over.
 func (a *Authenticator) Watch(ctx context.Context, v Visitor) (watched context.Context, stop context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
+	unhook := a.WatchFunc(v, end)
+	return ctx, func() { unhook(); end(nil) }
+}
+
+// WatchFunc is Watch for what has a context of its own: it calls end, once,
+// with the cause. End must not block. It may be called while stop is.
+func (a *Authenticator) WatchFunc(v Visitor, end func(cause error)) (stop func()) {
 	if v.Expires.IsZero() && v.digest == (Digest{}) {
-		return ctx, func() { end(nil) }
+		return func() {}
 	}
 	w := &watch{visitor: v, end: end}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.watches[w] = struct{}{}
-	return ctx, func() {
+	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		delete(a.watches, w)
-		end(nil)
 	}
 }
 

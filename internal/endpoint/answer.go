@@ -155,7 +155,7 @@ func (a *answer) shut() bool {
 	if a.ended {
 		return true
 	}
-	denied := denial(a.ctx)
+	denied := denial(context.Cause(a.ctx))
 	if denied == nil {
 		denied = a.stay.denied.Load()
 	}
@@ -172,11 +172,11 @@ func (a *answer) shut() bool {
 	return true
 }
 
-// denial is why a caller may not use the gateway any more, by what
-// [access.Authenticator.Watch] has returned; nil if they may.
-func denial(watched context.Context) *access.RefusedError {
+// denial is why a caller may not use the gateway any more, by the cause that
+// [access.Authenticator.Watch] gives; nil if they may.
+func denial(cause error) *access.RefusedError {
 	var denied *access.RefusedError
-	if !errors.As(context.Cause(watched), &denied) {
+	if !errors.As(cause, &denied) {
 		return nil
 	}
 	return denied

@@ -1,7 +1,6 @@
 package endpoint
 
 import (
-	"context"
 	"sync/atomic"
 
 	"github.com/dockgate/dockgate/internal/access"
@@ -79,15 +78,11 @@ func (s *stay) settle() {
 
 // watch returns what gives a call up when its caller may not use the gateway
 // any more, whether its HTTP request is still open or not.
-//
-//nolint:contextcheck // a call can outlive its HTTP request
 func (e *Endpoint) watch(visitor access.Visitor, s *stay) func(giveUp func()) (stop func()) {
 	return func(giveUp func()) func() {
-		watched, stop := e.Access.Watch(context.Background(), visitor)
-		unhook := context.AfterFunc(watched, func() {
-			s.denied.Store(denial(watched)) // before there can be an answer that says it was given up
+		return e.Access.WatchFunc(visitor, func(cause error) {
+			s.denied.Store(denial(cause)) // before there can be an answer that says it was given up
 			giveUp()
 		})
-		return func() { unhook(); stop() }
 	}
 }
