@@ -151,6 +151,53 @@ func TestAskedAtOnce(t *testing.T) {
 	}
 }
 
+// A server of which each set of capabilities has its own knows what its client
+// can do, and everybody sees the tools for all.
+func TestToldOfItsClient(t *testing.T) {
+	legacy := versions()[0]
+	said := func(text string) *mcp.CallToolResult {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+	}
+	schema := json.RawMessage(`{"type":"object"}`)
+	server := only(legacy, mcp.ServerOptions{}, func(s *mcp.Server) {
+		s.AddTool(&mcp.Tool{Name: "can", InputSchema: schema}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			raw, err := json.Marshal(req.ClientCapabilities())
+			return said(string(raw)), err
+		})
+		s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+				if hello, ok := req.GetParams().(*mcp.InitializeParams); ok && hello.Capabilities.Sampling != nil {
+					s.AddTool(&mcp.Tool{Name: "sample", InputSchema: schema}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return said("yes"), nil })
+				}
+				return next(ctx, method, req)
+			}
+		})
+	})
+	h := build(t, options{mode: approval.ModeAll, active: []string{"one"}, catalog: "version: 1\nservers: {one: {image: test/one, isolation: capabilities}}"}, map[string]sandboxtest.Server{"test/one": server})
+	var asked []string
+	all := h.join(t, able(&asked), legacy)
+	mute := h.join(t, mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}), legacy)
+	invoke(t, all, "one__can", map[string]any{}) // its list is not known before
+	if got := text(invoke(t, mute, "one__can", map[string]any{})); strings.Contains(got, "sampling") || strings.Contains(got, "elicitation") {
+		t.Errorf("can for a client that can do nothing = %s, want that", got)
+	}
+	if got := text(invoke(t, all, "one__can", map[string]any{})); !strings.Contains(got, `"sampling"`) || !strings.Contains(got, `"elicitation"`) {
+		t.Errorf("can for a client that can do everything = %s, want that", got)
+	}
+	own := func(session *mcp.ClientSession) []string {
+		return slices.DeleteFunc(names(t, session), func(name string) bool { return !strings.HasPrefix(name, "one__") })
+	}
+	h.Changed(t.Context())
+	for who, session := range map[string]*mcp.ClientSession{"all": all, "mute": mute} {
+		if got, want := own(session), []string{"one__can", "one__sample"}; !slices.Equal(got, want) {
+			t.Errorf("%s: listed %q, want %q", who, got, want)
+		}
+	}
+	if got := text(invoke(t, mute, "one__sample", map[string]any{})); !strings.Contains(got, "TOOL_NOT_FOUND") {
+		t.Errorf("sample for a client that can do nothing = %s, want TOOL_NOT_FOUND", got)
+	}
+}
+
 func invokeWith(t *testing.T, session *mcp.ClientSession, params *mcp.CallToolParams) *mcp.CallToolResult {
 	t.Helper()
 	result, err := session.CallTool(t.Context(), params)
